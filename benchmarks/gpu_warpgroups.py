@@ -26,15 +26,16 @@ SECONDS = 120
 CHOICES = tuple(
     Choice(rows=rows, columns=columns, groups=groups, parts=parts)
     for rows, columns, groups, parts in (
-        *((128, 256, 2, 2), (128, 256, 2, 1), (256, 128, 2, 2), (256, 128, 2, 1)),
-        *((128, 128, 2, 2), (128, 128, 2, 1), (128, 64, 2, 2), (64, 128, 1, 2), (64, 64, 1, 2)),
+        *((256, 192, 2, 2), (128, 256, 2, 2), (128, 256, 2, 1), (256, 128, 2, 2)),
+        *((128, 192, 2, 2), (128, 128, 2, 2), (128, 128, 2, 1), (128, 64, 2, 2)),
+        *((64, 128, 1, 2), (64, 64, 1, 2)),
     )
 )
 """From the tile that reads least to the one that gives most blocks."""
 
 
 def candidates(problem: GpuKernelProblem) -> Iterator[tuple[Choice, Candidate]]:
-    """The tiles that the kernel's sizes allow."""
+    """The tiles that the kernel's sizes allow, where it is a product at all."""
     for choice in CHOICES:
         candidate = Candidate.of(asdict(choice))
         schedule = problem.schedule(candidate)

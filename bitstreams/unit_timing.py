@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -26,6 +26,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_hw.accelerator import Accelerator
+from dovetail.vta_hw.clocks import with_clocks
 from dovetail.vta_hw.control import RunControl
 from dovetail.vta_hw.counters import Counters
 from dovetail.vta_hw.fetch import Fetch
@@ -131,13 +132,8 @@ def measure(unit: wiring.Component, folder: Path, *, clock_hz: float, seed: int 
     """
     find_yosys()
     alone = _Alone(unit)
-    text = rtlil.convert(
-        alone,
-        name=TOP,
-        ports=[alone.serial, alone.parity],
-        emit_src=False,
-        missing_domain=lambda domain: ClockDomain(domain, reset_less=domain == CORE),
-    )
+    fragment, ports = with_clocks(alone, [alone.serial, alone.parity])
+    text = rtlil.convert(fragment, name=TOP, ports=ports, emit_src=False)
     (folder / f"{TOP}.il").write_text(text)
     clocks = {"clk": clock_hz} | ({f"{CORE}_clk": 2 * clock_hz} if f"{CORE}_clk" in text else {})
     lines = [f'FREQUENCY PORT "{name}" {hertz / 1e6:g} MHZ;' for name, hertz in clocks.items()]

@@ -77,12 +77,12 @@ def shift128(x: Array, to: str) -> Array:
     return (x.astype(np.int16) + (-128 if to == "int8" else 128)).astype(to)
 
 
-def pack(x: Array, lanes: int) -> Array:
-    """int8[1, H, W, C] or [1, C] to int8[blocks, H, W, lanes]; channels beyond C are 0."""
+def pack(x: Array, lanes: int, fill: int = 0) -> Array:
+    """int8[1, H, W, C] or [1, C] to int8[blocks, H, W, lanes]; channels beyond C are ``fill``."""
     image = x.reshape(1, 1, -1) if x.ndim == 2 else x[0]
     height, width, channels = image.shape
     blocks = -(-channels // lanes)
-    padded = np.zeros((height, width, blocks * lanes), np.int8)
+    padded = np.full((height, width, blocks * lanes), fill, np.int8)
     padded[:, :, :channels] = image
     return np.ascontiguousarray(padded.reshape(height, width, blocks, lanes).transpose(2, 0, 1, 3))
 

@@ -11,7 +11,7 @@ import pytest
 
 from dovetail.compiler.options import Overlap
 from dovetail.compiler.targets.vta import emit
-from dovetail.compiler.targets.vta.draft import Draft, make_draft, with_loads_postponed
+from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.plan import Planner
 from dovetail.compiler.targets.vta.plan_key import plan_key
@@ -56,7 +56,7 @@ def plans_kept(factory: pytest.TempPathFactory) -> Iterator[None]:
         if path.exists():
             plan = recorded_plan(planner, json.loads(path.read_text()))
             draft = make_draft(planner, plan, activations, overlap, timing)
-            return with_loads_postponed(draft, planner.config, timing)
+            return without_waits(draft, planner.config, timing)
         found = fastest(planner, activations, overlap, timing)
         write_whole(path, json.dumps(to_plan_record(planner, found.plan, found.cycles)).encode())
         return found

@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 
 from amaranth.back import verilog
-from amaranth.hdl import ClockDomain
 from amaranth.lib import wiring
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import DovetailError
 
 from .accelerator import Accelerator
-from .pipeline import CORE
+from .clocks import ports_of, with_clocks
 
 __all__ = [
     "LINT_WAIVERS",
@@ -54,12 +53,9 @@ def to_verilog(component: wiring.Component, name: str) -> str:
     Inputs ``clk`` and ``rst``, and ``core_clk`` where the domain ``CORE`` is used.
     """
     find_yosys()
+    fragment, ports = with_clocks(component, ports_of(component))
     text: str = verilog.convert(
-        component,
-        name=name,
-        strip_internal_attrs=True,
-        emit_src=False,
-        missing_domain=lambda domain: ClockDomain(domain, reset_less=domain == CORE),
+        fragment, name=name, ports=ports, strip_internal_attrs=True, emit_src=False
     )
     # The first line names the tool's own build.
     return text[text.index("\n") + 1 :].lstrip("\n")

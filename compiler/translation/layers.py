@@ -13,7 +13,7 @@ from dovetail.isa.requantize import fixed_parameters
 from ..dtypes import DType
 from ..errors import TranslationError
 from ..graph.ir import Graph, Node
-from ..graph.operators.assembly import Assemble
+from ..graph.operators.assembly import Append, Assemble
 from ..graph.operators.indexing import Gather, GatherElements
 from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
@@ -62,7 +62,10 @@ Rule = Callable[[Array, Array], Array]
 
 __all__ = ["evaluate", "softmax", "unary"]
 
-MOVES = (Assemble, Concatenate, Expand, Gather, GatherElements, Reshape, Slice, Tile, Transpose)
+MOVES = (
+    *(Append, Assemble, Concatenate, Expand, Gather, GatherElements),
+    *(Reshape, Slice, Tile, Transpose),
+)
 """Operators that only move elements."""
 
 

@@ -1,14 +1,14 @@
 """Whether the program of an accelerator's part computes its graph, for every input."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
 from dovetail.isa.instructions import Instruction
 from dovetail.runtime.accelerator.host_steps import HostStep, Reshape, Select, Softmax, Transpose
-from dovetail.runtime.accelerator.part import AcceleratorPart, PartInput, PartOutput
+from dovetail.runtime.accelerator.part import AcceleratorPart, Blocks, PartInput, PartOutput
 
 from ..errors import TranslationError
 from ..graph.ir import Graph
@@ -91,21 +91,24 @@ def _place(state: State, source: PartInput, x: Symbols) -> None:
     """Put an input where it lies in DRAM, found by packing the digits of its elements' numbers."""
     x = reduce(_step, source.steps, x)
     numbers = np.arange(1, x.values.size + 1).reshape(x.values.shape)
-    places = np.full(source.layout.size, -1)
+    layout, fill = source.layout, 0
+    if isinstance(layout, Blocks):
+        layout, fill = replace(layout, fill=0), layout.fill
+    places = np.full(layout.size, -1)
     for shift in (0, 8, 16, 24):
         digits = (numbers >> shift & 0xFF).astype(np.uint8).view(np.int8)
-        places += source.layout.pack(digits).reshape(-1).view(np.uint8).astype(np.int64) << shift
-    zero = constants(np.zeros(1, np.int8))
+        places += layout.pack(digits).reshape(-1).view(np.uint8).astype(np.int64) << shift
+    border = constants(np.full(1, fill, np.int8))
 
-    def spread(each: Array, border: Array) -> Array:
-        return np.append(each.reshape(-1), border)[places]
+    def spread(each: Array, beyond: Array) -> Array:
+        return np.append(each.reshape(-1), beyond)[places]
 
     state.put(
         source.address + np.arange(len(places)),
         Symbols(
-            spread(x.values, zero.values),
-            spread(x.roots, zero.roots),
-            spread(x.tables, zero.tables),
+            spread(x.values, border.values),
+            spread(x.roots, border.roots),
+            spread(x.tables, border.tables),
         ),
     )
 

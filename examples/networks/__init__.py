@@ -13,6 +13,7 @@ import onnx
 
 from .bert import bert, bert_mini, calibration_tokens
 from .builder import Options
+from .decoder import calibration_steps, decoder
 from .detector import shuffle_detector
 from .images import calibration_images
 from .mobilenet import mobilenet_v1, mobilenet_v2
@@ -30,7 +31,9 @@ __all__ = [
     "bert_mini",
     "build",
     "calibration_images",
+    "calibration_steps",
     "calibration_tokens",
+    "decoder",
     "shuffle_detector",
     "unbalanced",
 ]

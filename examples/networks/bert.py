@@ -47,7 +47,7 @@ def bert(
         for name in ("ids", "mask")
     ]
     output = helper.make_tensor_value_info("hidden", TensorProto.FLOAT, (1, tokens, width))
-    return net.model("bert", inputs, x, output)
+    return net.model("bert", inputs, [x], [output])
 
 
 def calibration_tokens(count: int, tokens: int, seed: int = 0) -> dict[str, NDArray[np.int64]]:

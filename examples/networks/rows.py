@@ -3,6 +3,8 @@
 Weights of a layer are normal with variance ``1 / inputs``, so rows keep their size.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 from numpy.typing import NDArray
@@ -31,12 +33,13 @@ class RowBuilder:
         self,
         name: str,
         inputs: list[onnx.ValueInfoProto],
-        x: str,
-        output: onnx.ValueInfoProto,
+        results: Sequence[str],
+        outputs: list[onnx.ValueInfoProto],
     ) -> onnx.ModelProto:
-        """The model from ``inputs`` to ``x``, which is called as ``output`` is."""
-        self._nodes.append(helper.make_node("Identity", [x], [output.name]))
-        graph = helper.make_graph(self._nodes, name, inputs, [output], self._constants)
+        """The model from ``inputs`` to ``results``, which are called as ``outputs`` are."""
+        for result, output in zip(results, outputs, strict=True):
+            self._nodes.append(helper.make_node("Identity", [result], [output.name]))
+        graph = helper.make_graph(self._nodes, name, inputs, outputs, self._constants)
         opset = [helper.make_opsetid("", OPSET)]
         return helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
 

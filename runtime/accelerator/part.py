@@ -35,13 +35,19 @@ Array = NDArray[Any]
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """A tensor of int8 as ``[channel blocks, height, width, lanes]``; channels beyond the last are
-    0.
+    ``fill``.
     """
 
     blocks: int
     height: int
     width: int
     lanes: int
+    fill: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError for a ``fill`` that no byte holds."""
+        if not -128 <= self.fill <= 127:
+            raise ModuleError(f"channels filled with {self.fill}; required -128 to 127")
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -55,7 +61,7 @@ class Blocks:
 
     def pack(self, x: Array) -> Array:
         """int8[1, H, W, C] or int8[1, C] as it lies in memory."""
-        return pack(x, self.lanes)
+        return pack(x, self.lanes, self.fill)
 
 
 @dataclass(frozen=True, slots=True)

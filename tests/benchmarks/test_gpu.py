@@ -59,7 +59,6 @@ def test_the_fastest_tile_with_right_results_is_recorded(
     answers = {
         256: Measured(None, error="results differ from the default's by 0.5"),
         128: Measured(2.0, 4.0),
-        64: Measured(3.0, 4.0),
     }
 
     def measured(job: GpuKernelJob, seconds: float) -> Measured:
@@ -68,7 +67,7 @@ def test_the_fastest_tile_with_right_results_is_recorded(
 
     monkeypatch.setattr(gpu_warpgroups, "isolated", measured)
     first = gpu_warpgroups.CHOICES
-    chosen = [each for each in first if (each.rows, each.parts) == (128, 2)]
+    chosen = [each for each in first if each.rows == 128 and each.columns in (256, 128)][::2]
     monkeypatch.setattr(gpu_warpgroups, "CHOICES", chosen)
     path = tmp_path / "gemm.onnx"
     onnx.save(products(256, "fp16"), path)

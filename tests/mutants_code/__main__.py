@@ -13,25 +13,20 @@ from rich.console import Console
 from rich.table import Table
 
 from .faults import Fault, faults
-from .neighbours import mirrored, nearest, production
+from .neighbours import judging, mirrored, nearest, production
 from .reach import Reach
 from .workplace import ENDED, Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-MIRRORED, ASKED = 5, 3
-"""Test files at most: those that mirror the file and run first, and others that are asked then."""
-BROAD = (
-    "tests/compiler/debug/test_sound_networks.py",
-    "tests/conformance/test_meanings.py",
-    "tests/end_to_end/test_networks.py",
-    "tests/random_models/test_found.py",
-)
-"""Test files that reach much, wherever a file stands; they are asked then too."""
-FIRST, THEN = 40.0, 25.0
-"""CPU seconds at most: of the tests that run first, and those of which the others are chosen."""
+MIRRORED, NEAREST = 5, 3
+"""Test files at most that are always asked: those that mirror the faulty file, and others."""
+BROAD = ("tests/conformance/test_meanings.py", "tests/random_models/test_found.py")
+"""Test files that reach much, wherever a file stands; they are asked too."""
+FIRST, THEN = 20.0, 25.0
+"""CPU seconds at most: of tests in files that mirror the faulty one, and of others."""
 HARDWARE = ("bitstreams/", "isa/", "vta_hw/", "vta_sim/")
-BUILDING = 90.0
+BUILDING = 100.0
 """CPU seconds more for tests that build what the fault is in: Verilog, the simulator."""
 
 
@@ -65,55 +60,52 @@ def sample(root: Path, seed: int, within: str = "") -> Iterator[Fault]:
         yield rng.choice([fault for fault in there if fault.kind == kind])
 
 
-def mirroring(root: Path, path: str) -> list[str]:
-    """The tests that mirror a file: of those of a folder, the ones with the fewest imports
-    between."""
-    near, own = nearest(root, path), mirrored(root, path)
-    return own if len(own) == 1 else sorted({*own} & {*near}, key=near.index)[:MIRRORED]
+def chosen(reach: Reach, fault: Fault, source: bytes) -> list[str]:
+    """The tests to try, within some seconds: first those that reach the line, of files that mirror
+    the faulty one, then of others, one of each in turn; last, others of the same test files."""
+    lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
+    near = nearest(reach.place.tree, fault.path)
+    own = mirrored(reach.place.tree, fault.path)
+    if len(own) > 1:
+        own = [test for test in near if test in own][:MIRRORED]
+    near = list(dict.fromkeys([*own, *near[:NEAREST], *BROAD]))
+    for _ in reach.record(near):
+        pass
+    reaching = reach.tests(fault.path, lines)
+    if not any(reaching.values()):
+        reaching = {test: True for test in reach.seconds if test.split("::")[0] in near}
+    turn: Counter[tuple[str, bool]] = Counter()
+    ranked = []
+    for test in sorted(reaching, key=lambda test: (reach.seconds[test], test)):
+        file = test.split("::")[0]
+        turn[file, reaching[test]] += 1
+        place = turn[file, reaching[test]]
+        ranked.append((not reaching[test], file not in own, place, reach.seconds[test], test))
+    more = BUILDING if fault.path.startswith(HARDWARE) else 0.0
+    left = {False: FIRST + more, True: THEN + more}
+    found = []
+    for _, far, _, seconds, test in sorted(ranked):
+        if seconds <= left[far]:
+            left[far] -= seconds
+            found.append(test)
+    return found
 
 
-def judge(reach: Reach, fault: Fault, narrow: bool) -> Verdict:
-    """Run the tests that mirror the file with the fault in it, then, unless ``narrow``, others that
-    reach the line.
-    """
+def judge(reach: Reach, fault: Fault) -> Verdict:
+    """Run the tests that are chosen with the fault in the file."""
     path = reach.place.tree / fault.path
     source = path.read_bytes()
-    lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
-    tried = mirroring(reach.place.tree, fault.path)
-    known = all(map(reach.knows, tried))
-    more = BUILDING if fault.path.startswith(HARDWARE) else 0.0
-
-    def failing(tests: list[str], limit: float) -> str:
-        try:
-            path.write_bytes(fault.put_into(source))
-            return reach.place.try_fault(tests, limit + more, not known) if tests else ""
-        finally:
-            path.write_bytes(source)
-
-    first = _within(reach, fault.path, lines, tried) if known else tried
-    by = failing(first, FIRST + sum(reach.seconds.get(test, 0) for test in first))
+    tests = chosen(reach, fault, source)
+    limit = 15 + 3 * sum(reach.seconds[test] for test in tests)
+    limit += BUILDING if fault.path.startswith(HARDWARE) else 0.0
+    try:
+        path.write_bytes(fault.put_into(source))
+        by = reach.place.try_fault(tests, limit) if tests else ""
+    finally:
+        path.write_bytes(source)
     by = by if by == ENDED or (by and reach.passes(by)) else ""
-    if not by and not narrow:
-        known = True
-        near = [test for test in nearest(reach.place.tree, fault.path) if test not in tried]
-        reach.record([*tried, *near[:ASKED], *BROAD])
-        wider = [test for test in _within(reach, fault.path, lines) if test not in first]
-        by = failing(wider, 15 + 3 * sum(reach.seconds[test] for test in wider))
-        by = by if by == ENDED or (by and reach.passes(by)) else ""
-        tried = sorted({*tried, *(test.split("::")[0] for test in wider)})
+    tried = sorted({test.split("::")[0] for test in tests})
     return Verdict(fault, *fault.before_and_after(source), by, tried)
-
-
-def _within(reach: Reach, path: str, lines: range, files: list[str] | None = None) -> list[str]:
-    """Recorded tests, of some test files or of all, that reach the lines within some seconds."""
-    chosen, left = list[str](), THEN
-    for test in reach.tests(path, lines):
-        if files is None or test.split("::")[0] in files:
-            left -= reach.seconds[test]
-            if left < 0:
-                break
-            chosen.append(test)
-    return chosen
 
 
 def table(verdicts: list[Verdict]) -> Table:
@@ -144,7 +136,7 @@ def read(path: Path) -> list[Verdict]:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--within", default="", help="Faults in files whose paths begin so, as vta_hw/.")
 @click.option("--again", is_flag=True, help="Try those again that nobody noticed.")
-@click.option("--narrow", is_flag=True, help="Only the tests that mirror a file: soon done.")
+@click.option("--all", "everything", is_flag=True, help="Ask all tests, not those that stand near.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -152,10 +144,12 @@ def read(path: Path) -> list[Verdict]:
     show_default=True,
     help="Where the copy of the tree and the results lie.",
 )
-def main(count: int, seed: int, within: str, again: bool, narrow: bool, folder: Path) -> None:
-    """Put faults into the production code, one at a time, and run the tests that stand near.
+def main(count: int, seed: int, within: str, again: bool, everything: bool, folder: Path) -> None:
+    """Put faults into the production code, one at a time, and run tests that reach the line.
 
-    Results are kept in FOLDER/SEED.json, a line each; a second run goes on where the first ended.
+    Which tests reach which lines is recorded first, and kept: of tests that stand near the files
+    with faults, or with --all of the whole suite, which takes twice as long as the suite.  Results
+    are kept in FOLDER/SEED.json, a line each; a second run goes on where the first ended.
     """
     place = Workplace(folder.resolve())
     place.folder.mkdir(parents=True, exist_ok=True)
@@ -166,26 +160,30 @@ def main(count: int, seed: int, within: str, again: bool, narrow: bool, folder: 
     }
     kept = folder / f"{seed}.json"
     verdicts = {verdict.key: verdict for verdict in read(kept)}
-    sampled: dict[tuple[str, str, str], Verdict] = {}
     reach, console = Reach(place), Console(highlight=False, soft_wrap=True)
+    drawn = dict[tuple[str, str, str], Fault]()
     for fault in sample(ROOT, seed, within):
-        if len(sampled) == count:
+        if len(drawn) == count:
             break
         key = (fault.path, *fault.before_and_after((ROOT / fault.path).read_bytes()))
-        if key in equivalent or key in sampled:
-            continue
+        if key not in equivalent:
+            drawn.setdefault(key, fault)
+    asked = judging(ROOT) if everything else []
+    for some in reach.record(asked):
+        console.print(f"recording {some[0]} and {len(some) - 1} more", markup=False)
+    for key, fault in drawn.items():
         if key not in verdicts or (again and not verdicts[key].by):
-            verdicts[key] = judge(reach, fault, narrow)
+            verdicts[key] = judge(reach, fault)
             lines = [json.dumps(asdict(each)) for each in verdicts.values()]
             kept.write_text("".join(f"{line}\n" for line in lines))
             console.print(f"{fault.path}:{fault.line} {verdicts[key].by or 'nobody'}", markup=False)
-        sampled[key] = verdicts[key]
-    for verdict in sampled.values():
+    sampled = [verdicts[key] for key in drawn]
+    for verdict in sampled:
         if not verdict.by:
             where = f"{verdict.fault.path}:{verdict.fault.line}"
             console.print(f"{where}: {verdict.fault.kind}; tried {', '.join(verdict.tried)}")
             console.print(f"- {verdict.before}\n+ {verdict.after}", markup=False)
-    console.print(table(list(sampled.values())))
+    console.print(table(sampled))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-__all__ = ["ROOTS", "mirrored", "nearest", "production"]
+__all__ = ["ROOTS", "judging", "mirrored", "nearest", "production"]
 
 ROOTS = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
 APART = (
@@ -22,6 +22,8 @@ SLOW = (
 )
 """Tests that build simulations of RTL or start clusters: they come last."""
 
+HARDWARE = ("tests/bitstreams/", "tests/differential/", "tests/vta_hw/")
+
 SWEEPING = {
     "compiler/front/onnx/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/operators/": ("tests/conformance/test_meanings.py",),
@@ -35,6 +37,15 @@ def production(root: Path) -> list[str]:
     """The files of the production code, relative to the root."""
     found = (path for part in ROOTS for path in sorted((root / part).rglob("*.py")))
     return [path.relative_to(root).as_posix() for path in found]
+
+
+def judging(root: Path) -> list[str]:
+    """The test files that can notice a fault, those of hardware and the slow ones last."""
+    found = (path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py"))
+    return sorted(
+        (each for each in found if not each.startswith(APART)),
+        key=lambda each: (each in SLOW, each.startswith(HARDWARE), each),
+    )
 
 
 def mirrored(root: Path, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which tests reach which lines of the production code: recorded when first asked, and kept.
+"""Which tests reach which lines of the production code: recorded once, and kept.
 
 A test file is recorded again when it changes.  Where a file of the production code has changed
 since, its lines may have moved: all tests that run it count as reaching each of them.
@@ -6,8 +6,9 @@ since, its lines may have moved: all tests that run it count as reaching each of
 
 import hashlib
 import json
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
 
 from coverage import CoverageData
 
@@ -16,65 +17,110 @@ from .workplace import Workplace
 
 __all__ = ["Reach"]
 
+TOGETHER = 10
+"""Test files that are recorded in one process."""
 
-@dataclass
-class Reach:
-    """The map of a workplace: lines in coverage's file ``reach``, the rest in ``reach.json``."""
 
-    place: Workplace
-    recorded: dict[str, str] = field(default_factory=dict)
-    """The digest of each test file when it was recorded."""
-    sources: dict[str, str] = field(default_factory=dict)
-    """The digest of each file of the production code when the first was."""
-    seconds: dict[str, float] = field(default_factory=dict)
+@dataclass(frozen=True)
+class Run:
+    """What one process recorded: ``data`` is coverage's file, and the rest is in FILE.json."""
+
+    data: str
+    files: dict[str, str]
+    """The digest of each test file."""
+    sources: dict[str, str]
+    """The digest of each file of the production code."""
+    seconds: dict[str, float]
     """The CPU seconds of each test that passes."""
-    passed: dict[str, bool] = field(default_factory=dict)
+    sharing: dict[str, list[str]]
+    """The tests that use each shared fixture."""
 
-    def __post_init__(self) -> None:
-        kept = self.place.folder / "reach.json"
-        if kept.exists():
-            self.recorded, self.sources, self.seconds = json.loads(kept.read_text())
-
-    def knows(self, test: str) -> bool:
-        """Whether a test file is recorded as it is."""
-        return self.recorded.get(test) == self._digest(test)
-
-    def record(self, tests: Collection[str]) -> None:
-        """Run those test files that are not recorded."""
-        new = [test for test in tests if not self.knows(test)]
-        if not new:
-            return
-        if not self.sources:
-            self.sources = {path: self._digest(path) for path in production(self.place.tree)}
-        times = self.place.folder / "seconds"
-        times.unlink(missing_ok=True)
-        self.place.watch(new, self.place.folder / "reach", times)
-        found = json.loads(times.read_text()) if times.exists() else {}
-        for test in [test for test in self.seconds if test.split("::")[0] in new]:
-            del self.seconds[test]
-        self.seconds |= {test: each for test, each in found.items() if each is not None}
-        self.recorded |= {test: self._digest(test) for test in new}
-        kept = json.dumps((self.recorded, self.sources, self.seconds))
-        (self.place.folder / "reach.json").write_text(kept)
-
-    def tests(self, path: str, lines: range) -> list[str]:
-        """The recorded tests that reach any of the lines of a file, the shortest first; all that
-        run the file, where a line runs as it is imported or is translated first."""
-        data = CoverageData(str(self.place.folder / "reach"))
+    @cached_property
+    def lines(self) -> CoverageData:
+        """The contexts that reach each line: tests, shared fixtures, and "" for imports."""
+        data = CoverageData(self.data)
         data.read()
-        by_line = data.contexts_by_lineno(str(self.place.tree / path))
-        found = {test for line in lines for test in by_line.get(line, ())} - {""}
-        moved = self.sources.get(path) != self._digest(path)
-        imported = any("" in by_line.get(line, ()) for line in lines)
-        if moved or imported or (not found and path.startswith("vta_sim/")):
-            found |= {test for each in by_line.values() for test in each}
-        return sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
+        return data
+
+    def tests(self, contexts: Collection[str]) -> set[str]:
+        """The tests that some contexts stand for."""
+        return {test for each in contexts for test in self.sharing.get(each, [each])}
+
+
+class Reach:
+    """The map of a workplace, in its folder ``reach``."""
+
+    def __init__(self, place: Workplace) -> None:
+        self.place = place
+        self.folder = place.folder / "reach"
+        self.folder.mkdir(exist_ok=True)
+        self.newest: dict[str, Run] = {}
+        """The last run of each test file."""
+        self.seconds: dict[str, float] = {}
+        """The CPU seconds of each test that passes."""
+        self.passed: dict[str, bool] = {}
+        kept = sorted(self.folder.glob("*.json"), key=lambda path: int(path.stem))
+        self.runs = len(kept)
+        for path in kept:
+            self._add(Run(**json.loads(path.read_text())))
+
+    def missing(self, tests: Collection[str]) -> list[str]:
+        """The test files that are not recorded as they are."""
+        newest = self.newest
+        return [
+            each
+            for each in tests
+            if each not in newest or newest[each].files[each] != self._digest(each)
+        ]
+
+    def record(self, tests: Collection[str]) -> Iterator[list[str]]:
+        """Run the test files that are not recorded, some at a time, and say which are next."""
+        sources = {path: self._digest(path) for path in production(self.place.tree)}
+        new = self.missing(tests)
+        for some in (new[at : at + TOGETHER] for at in range(0, len(new), TOGETHER)):
+            yield some
+            data, notes = self.folder / str(self.runs), self.folder / "notes"
+            notes.unlink(missing_ok=True)
+            self.place.watch(some, data, notes)
+            found = json.loads(notes.read_text()) if notes.exists() else ({}, {})
+            run = Run(str(data), {each: self._digest(each) for each in some}, sources, *found)
+            data.with_suffix(".json").write_text(json.dumps(asdict(run)))
+            self.runs += 1
+            self._add(run)
+
+    def tests(self, path: str, lines: range) -> dict[str, bool]:
+        """The recorded tests that reach any of the lines of a file, and, False, others of their
+        test files: these may read what is made once.
+
+        Where a line runs as it is imported or is translated first, all tests that run the file.
+        """
+        found: dict[str, bool] = {}
+        for run in {id(each): each for each in self.newest.values()}.values():
+            by_line = run.lines.contexts_by_lineno(str(self.place.tree / path))
+            reached = {each for line in lines for each in by_line.get(line, ())}
+            moved = run.sources.get(path) != self._digest(path)
+            if moved or "" in reached or path.startswith("vta_sim/"):
+                reached |= {each for some in by_line.values() for each in some}
+            tests = run.tests(reached - {""})
+            files = {test.split("::")[0] for test in tests}
+            for test in run.seconds:
+                if (file := test.split("::")[0]) in files and self.newest[file] is run:
+                    found[test] = test in tests
+        return found
 
     def passes(self, test: str) -> bool:
         """Whether a test passes alone without a fault."""
         if test not in self.passed:
             self.passed[test] = test in self.seconds or not self.place.try_fault([test], 60)
         return self.passed[test]
+
+    def _add(self, run: Run) -> None:
+        self.newest |= dict.fromkeys(run.files, run)
+        self.seconds = {
+            test: each
+            for test, each in self.seconds.items()
+            if test.split("::")[0] not in run.files
+        } | run.seconds
 
     def _digest(self, path: str) -> str:
         return hashlib.sha256((self.place.tree / path).read_bytes()).hexdigest()[:16]

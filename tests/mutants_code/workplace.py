@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from .contexts import ENOUGH
 from .neighbours import ROOTS
 
 __all__ = ["ENDED", "Workplace"]
 
 MEMORY = 12 << 30
-TOGETHER_LIMIT = 1200
+TOGETHER_LIMIT = 900
 """CPU seconds of test files that are recorded together."""
-LONGEST = 60
-"""Seconds that a recorded test takes at most, those of processes that it starts included."""
-PLUGIN = ("-p", "tests.mutants_code.contexts")
+LONGEST = 600
+"""Seconds that a recorded test takes at most, those of processes that build hardware included."""
 ENDED = "no end"
 """What notices a fault that makes tests last too long, or ends their process."""
 PYTEST = ("pytest", "--tb=short", "-p", "no:cacheprovider")
@@ -66,34 +64,28 @@ class Workplace:
         for name in ("cache", "home"):
             (self.folder / name).mkdir(mode=0o700, exist_ok=True)
 
-    def watch(self, tests: Sequence[str], data: Path, seconds: Path) -> None:
-        """Run test files as they are; the lines that each test reaches are added to ``data``.
+    def watch(self, tests: Sequence[str], data: Path, notes: Path) -> None:
+        """Run test files as they are; the lines that each test reaches are written to ``data``.
 
         A test that takes long is ended.
         """
         options = [f"--data-file={data}", f"--source={','.join(ROOTS)}", f"--rcfile={os.devnull}"]
-        plugin = [*PLUGIN, f"--timeout={LONGEST}"]
-        environment = self._environment("cache") | {"TEST_SECONDS": str(seconds)}
-        self._run(
-            ["coverage", "run", "--append", *options, "-m", *PYTEST, *plugin, *tests],
-            TOGETHER_LIMIT,
-            environment,
-        )
+        environment = self._environment("cache") | {"TEST_NOTES": str(notes)}
+        run = ["coverage", "run", *options, "-m", *PYTEST, "-p", "tests.mutants_code.contexts"]
+        self._run([*run, f"--timeout={LONGEST}", *tests], TOGETHER_LIMIT, environment)
 
-    def try_fault(self, tests: Sequence[str], limit: float, boxed: bool = False) -> str:
+    def try_fault(self, tests: Sequence[str], limit: float) -> str:
         """The first of the tests that fails; "" if they pass, ``ENDED`` if the run ends otherwise,
-        as by more than ``limit`` CPU seconds.  boxed: long tests are left out, and all after some.
+        as by more than ``limit`` CPU seconds.
 
         What they cached is forgotten: the fault may have made it.
         """
         shutil.rmtree(self.folder / "copy", ignore_errors=True)
         shutil.copytree(self.folder / "cache", self.folder / "copy", copy_function=os.link)
-        command = [*PYTEST, "--timeout=0", "-x", *(PLUGIN if boxed else ()), *tests]
+        command = [*PYTEST, "--timeout=0", "-x", *tests]
         code, output = self._run(command, limit, self._environment("copy"))
         failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output, re.MULTILINE)
-        if code == 0 or (boxed and not failed and ENOUGH in output):
-            return ""
-        return (failed or [ENDED])[0]
+        return "" if code == 0 else (failed or [ENDED])[0]
 
     def _run(
         self, arguments: Sequence[str], limit: float, environment: dict[str, str]

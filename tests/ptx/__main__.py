@@ -8,19 +8,27 @@ from pathlib import Path
 
 import onnx
 
+from dovetail.compiler.dtypes import DType
 from dovetail.compiler.front.table import open_model
 from dovetail.compiler.options import Precision
+from dovetail.compiler.schedule.rules.gpu.tensor_cores import on_tensor_cores
+from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.targets.gpu.llvm.module import ARCHITECTURES, ptx_of
 from dovetail.compiler.targets.gpu.lower import launches_of, lower_graph, passes_of
-from dovetail.compiler.targets.gpu.tensor_cores import INTRINSICS
+from dovetail.compiler.targets.gpu.tensor_cores import HOPPER, INTRINSICS
+from tests.compiler.schedule.rules.gpu.products import by_rows
 
 from .assembler import PACKAGE, assemble, find_ptxas
+from .running import program_of
 from .test_interpreter import interpret_random
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2", "mobilenet_v3", "vgg16", "bert")
 """The networks of ``benchmarks/cpu_models.py``."""
 SIZE, LAYERS, TOKENS = 64, 1, 32
+
+
+sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]
 
 
 def main() -> None:
@@ -35,7 +43,7 @@ def main() -> None:
     ptxas = find_ptxas()
     if ptxas is None:
         sys.exit(f"no ptxas: pip install {PACKAGE} (47 MB)")
-    failed = False
+    failed = _warpgroups(ptxas)
     for name in arguments.networks:
         begin = time.monotonic()
         graph = passes.run(open_model(_model(name)).to_graph(batch=1).graph)
@@ -62,8 +70,33 @@ def main() -> None:
     sys.exit(failed)
 
 
+def _warpgroups(ptxas: Path) -> bool:
+    """Print registers and shared memory of products by warpgroups; whether one is not as it should
+    be: without spills, and without products that the assembler makes wait for each other.
+    """
+    from gpu_warpgroups import CHOICES
+
+    failed = False
+    for dtype in (DType.FLOAT16, DType.BFLOAT16, DType.INT8):
+        function = by_rows(4096, 4096, 4096, (dtype, dtype)).function
+        for each in CHOICES:
+            schedule = on_tensor_cores(Schedule.of(function, HOPPER), each)
+            launches = launches_of(program_of(schedule.function))
+            notes: list[str] = []
+            text = ptx_of(launches.kernels, "sm_90a")
+            ((registers, spilled),) = assemble(ptxas, text, "sm_90a", notes).values()
+            (entry,) = launches.entries
+            print(
+                f"wgmma {dtype} {each.rows}x{each.columns}, {each.groups} groups, {each.parts} "
+                f"parts: {registers} registers, {entry.shared_bytes} bytes shared, "
+                f"{spilled} bytes spill",
+                flush=True,
+            )
+            failed = failed or spilled > 0 or any("wgmma" in note for note in notes)
+    return failed
+
+
 def _model(name: str) -> onnx.ModelProto:
-    sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]
     from networks import Options, bert, build
 
     if name == "bert":

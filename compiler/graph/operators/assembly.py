@@ -1,4 +1,4 @@
-"""Images put together from images that each give some of the pixels."""
+"""Images put together from images that each give some of the pixels, or of the channels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,12 @@ import numpy as np
 from ..types import TensorType
 from .protocol import Array, Fusion, require
 
-__all__ = ["Assemble"]
+__all__ = ["Append", "Assemble"]
+
+IMAGE = 4
+"""Dimensions of an image, batch and channels included."""
+TWO = 2
+"""Operands of what is appended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +82,34 @@ class Assemble:
             )
             for start, (height, width) in zip(self.starts, shapes, strict=True)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The first ``start`` columns (axis 2) or channels (axis 3) of ``x``, and behind them ``y``.
+
+    x: T[1, H, W, C], y: the same but for the size of ``axis``.  What ``x`` has from ``start`` on is
+    room that ``y`` may take: a cache, and the row that a run adds to it.
+    """
+
+    axis: int
+    start: int
+
+    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """An image of ``start`` columns or channels, and those of ``y``."""
+        require(self, len(inputs) == TWO and self.axis in (2, 3), inputs, "axis 2 or 3 of two")
+        x, y = inputs
+        require(self, x.rank == IMAGE and self.start <= x.shape[self.axis], x, "T[1, H, W, C]")
+        size = list(x.shape)
+        size[self.axis] = y.shape[self.axis] if y.rank == IMAGE else 0
+        require(self, y == TensorType(tuple(size), x.dtype), y, f"{x.dtype}{size}")
+        size[self.axis] += self.start
+        return (TensorType(tuple(size), x.dtype),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """By joining both."""
+        x, y = inputs
+        kept = x[(slice(None),) * self.axis + (slice(self.start),)]
+        return (np.concatenate([kept, y], axis=self.axis),)

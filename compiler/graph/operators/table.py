@@ -56,6 +56,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
 
 _ALL: tuple[type[TensorOperator], ...] = (
     *INTEGER,
+    assembly.Append,
     assembly.Assemble,
     attention.Attention,
     contractions.Contract,

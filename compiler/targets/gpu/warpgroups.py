@@ -27,7 +27,7 @@ from ...loops.ir import Function, Update, loops
 __all__ = ["ATOM_BYTES", "COLUMNS", "GROUP_LANES", "GROUP_PRODUCTS", "ROWS"]
 
 ROWS = 64
-COLUMNS = (16, 32, 64, 128, 256)
+COLUMNS = (16, 32, 64, 128, 192, 256)
 """A product has one of these numbers."""
 ATOM_BYTES = 128
 """A row of an operand has so many, whatever its elements are."""

@@ -32,9 +32,11 @@ from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
 from .passes.align_channels import AlignChannels
+from .passes.cached_attention import CachedAttention
 from .passes.channel_tables import ChannelTables
 from .passes.constant_channels import ConstantChannels
 from .passes.dense_to_conv import DenseToConv
+from .passes.differences import Differences
 from .passes.exact_sums import ExactSums
 from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
@@ -50,6 +52,7 @@ from .passes.split_groups import SplitGroups
 from .passes.split_products import SplitProducts
 from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
+from .row_problems import lane_fill
 from .timing import Timing
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse", "shaped_graph"]
@@ -95,9 +98,10 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     return (
         *(FixedAverages(), RealFinishes(), ExactSums(), ConstantChannels()),
         *(RaiseTransposes(), PadPixels()),
-        *(SplitProducts(lanes), RowsToPixels(), ChannelTables(lanes)),
+        *(CachedAttention(lanes), Differences(), SplitProducts(lanes)),
+        *(RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels()),
-        *(SplitGroups(lanes), OwnParts(), AlignChannels(lanes), SelectChannels(lanes)),
+        *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),
     )
 
@@ -203,7 +207,8 @@ def _input(
     source, shape = program.activations[chain.last], graph.types[chain.last].shape
     layout: Blocks | Rows
     if source.image is None:
-        layout = Blocks(source.blocks, source.height, source.width, config.block)
+        fill = lane_fill(graph, chain.last) if source.channels % config.block else 0
+        layout = Blocks(source.blocks, source.height, source.width, config.block, fill)
     else:
         layout = Rows(source.image.rows, source.image.pitch, source.image.transposed)
     steps = host_steps(chain.nodes)

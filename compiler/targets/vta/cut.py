@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...graph.ir import Graph, Node
-from ...graph.operators.assembly import Assemble
+from ...graph.operators.assembly import Append, Assemble
 from ...graph.operators.integer.products import RowProducts
 from ...graph.operators.movement import Reshape, Slice
 from ...graph.partition import Refusal
@@ -93,6 +93,8 @@ def _rows_problem(graph: Graph, own: set[int], lanes: int) -> Refusal | None:
         name = node.inputs[1]
         while (maker := graph.producer(name)) and isinstance(maker.operator, Reshape | Slice):
             name = maker.inputs[0]
+        if maker is not None and isinstance(maker.operator, Append):
+            continue
         rows = prod(graph.types[name].shape[:-1])
         made = maker is not None and numbers[name] in own
         if rows % lanes and not (made and _stays(graph, name, own, numbers)):

@@ -14,7 +14,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory, Unit
 
-from .regions import Touched, touched
+from .regions import touched
 
 __all__ = ["dependences", "drained", "permuted", "serial"]
 
@@ -34,12 +34,7 @@ class _Reads:
     def of(index: int, places: NDArray[np.int64]) -> "_Reads":
         """places: ascending."""
         first, last = int(places[0]), int(places[-1])
-        if last - first + 1 == len(places):
-            return _Reads(index, first, last, ((1 << len(places)) - 1) << first)
-        flags = np.zeros(last - first + 1, np.uint8)
-        flags[places - first] = 1
-        bits = int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
-        return _Reads(index, first, last, bits << first)
+        return _Reads(index, first, last, _bits(places) << first)
 
 
 class _Scratchpad:
@@ -79,36 +74,54 @@ class _Dram:
         self._reads = _Accesses()
         self._writes = _Accesses()
 
-    def access(self, index: int, touch: Touched) -> set[int]:
+    def access(self, index: int, places: NDArray[np.int64], *, writes: bool) -> set[int]:
         """Note an access; return the earlier ones it conflicts with."""
-        found = self._writes.meeting(touch)
-        if touch.writes:
-            found |= self._reads.meeting(touch)
-        (self._writes if touch.writes else self._reads).add(index, touch)
+        bits = _bits(places)
+        found = self._writes.meeting(places, bits)
+        if writes:
+            found |= self._reads.meeting(places, bits)
+        (self._writes if writes else self._reads).add(index, places, bits)
         return found
 
 
 class _Accesses:
-    """Accesses, and the first and last place of each, by which most are told apart."""
+    """Accesses: the first and last place of each, by which most are told apart, and from the first
+    on a bit for each place.
+    """
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, Touched]] = []
+        self._entries: list[tuple[int, int, int]] = []
         self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
 
-    def add(self, index: int, touch: Touched) -> None:
+    def add(self, index: int, places: NDArray[np.int64], bits: int) -> None:
         """Note one."""
         count = len(self._entries)
         if count == self._limits.shape[1]:
             self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
-        self._limits[:, count] = touch.places[0], touch.places[-1]
-        self._entries.append((index, touch))
+        self._limits[:, count] = places[0], places[-1]
+        self._entries.append((index, int(places[0]), bits))
 
-    def meeting(self, touch: Touched) -> set[int]:
-        """Operations that touch one of the places of ``touch``."""
+    def meeting(self, places: NDArray[np.int64], bits: int) -> set[int]:
+        """Operations that touch one of ``places``, which ascend."""
         low, high = self._limits[:, : len(self._entries)]
-        near = np.flatnonzero((low <= touch.places[-1]) & (high >= touch.places[0]))
-        entries = (self._entries[position] for position in near)
-        return {index for index, other in entries if touch.meets(other)}
+        begin = int(places[0])
+        found = set()
+        for position in np.flatnonzero((low <= places[-1]) & (high >= begin)).tolist():
+            index, first, other = self._entries[position]
+            late = begin - first
+            if bits & other >> late if late > 0 else bits >> -late & other:
+                found.add(index)
+        return found
+
+
+def _bits(places: NDArray[np.int64]) -> int:
+    """One for each of ``places``, which ascend, from the first on."""
+    count, size = len(places), int(places[-1] - places[0]) + 1
+    if size == count:
+        return (1 << count) - 1
+    flags = np.zeros(size, np.uint8)
+    flags[places - places[0]] = 1
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def _run(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
@@ -141,7 +154,7 @@ def dependences(
         found: set[int] = set()
         for touch in touched(instruction, config):
             if touch.space is None:
-                found |= dram.access(index, touch)
+                found |= dram.access(index, touch.places, writes=touch.writes)
                 continue
             tile = tiles[index] if tiles and touch.space is Memory.ACC else None
             key = touch.space, tile

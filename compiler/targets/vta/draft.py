@@ -17,6 +17,7 @@ from .block_cascade import BlockCascade
 from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
+from .give_way import giving_way
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
@@ -27,7 +28,10 @@ from .timing import Timing, expected_cycles
 from .tokens import insert_tokens
 from .unit_operation import UnitOperation, moved_to_bank
 
-__all__ = ["Draft", "make_draft", "whole_cycles", "with_loads_postponed"]
+__all__ = ["Draft", "make_draft", "whole_cycles", "without_waits"]
+
+MOST_TURNS = 3
+"""Times that STOREs are moved, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,11 @@ def make_draft(
         if name in ends.constants
         else _reserve(dram, activations[name], config)
         for name in dict.fromkeys((*given, *sorted(ends.results), *sorted(plan.streamed)))
+        if name not in ends.inside
+    }
+    word = config.word_bytes(Memory.ACT)
+    addresses |= {
+        name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
     }
     builder = Builder(config, plan, dram, addresses, planner.schedules)
     _add_layers(builder, planner, activations)
@@ -138,16 +147,34 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
         number += count
 
 
-def with_loads_postponed(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs behind others that are more urgent, if it is faster so."""
+def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs and STOREs behind what they hold up, where it is faster so."""
     order = postponed(draft.program, draft.before, draft.expected)
-    if order == list(range(len(order))):
+    draft = min(draft, _moved(draft, order, draft.before, config, timing), key=_cycles)
+    for _ in range(MOST_TURNS):
+        order, before = giving_way(draft.program, draft.before, draft.expected)
+        other = _moved(draft, order, before, config, timing)
+        if other.cycles >= draft.cycles:
+            break
+        draft = other
+    return draft
+
+
+def _moved(
+    draft: Draft,
+    order: Sequence[int],
+    before: Sequence[frozenset[int]],
+    config: HardwareConfig,
+    timing: Timing,
+) -> Draft:
+    """``draft`` in another order, with what each of its instructions then depends on."""
+    if list(order) == list(range(len(order))):
         return draft
     plain = tuple(draft.plain[index] for index in order)
-    before = tuple(permuted(draft.before, order))
+    before = tuple(permuted(before, order))
     program = tuple(insert_tokens(plain, config, before))
     code = program_to_bytes(program)
-    other = replace(
+    return replace(
         draft,
         places=tuple(draft.places[index] for index in order),
         before=before,
@@ -156,7 +183,6 @@ def with_loads_postponed(draft: Draft, config: HardwareConfig, timing: Timing) -
         code=code,
         expected=expected_cycles(timing, code, config, draft.program_address),
     )
-    return min(draft, other, key=_cycles)
 
 
 def _ordered(

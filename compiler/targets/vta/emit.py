@@ -11,14 +11,16 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.runtime.accelerator.layouts import Memories
 
-from ...graph.ir import Graph
+from ...graph.ir import Graph, Node
+from ...graph.operators.assembly import Append
 from ...loops.ir import Function
 from ...loops.text import to_text
 from ...loops.verify import verify
 from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
+from .capabilities import COLUMNS
 from .check import check
-from .draft import make_draft, whole_cycles, with_loads_postponed
+from .draft import make_draft, whole_cycles, without_waits
 from .layers.activation import Activation, plan_activations
 from .layers.definition import LoweredLayer
 from .layers.lower import lower
@@ -28,6 +30,7 @@ from .plan_key import plan_key
 from .plan_record import PlanRecords, recorded_plan, to_plan_record
 from .record import record
 from .roof import Roof
+from .row_problems import lane_fill
 from .search import fastest
 from .timing import Timing
 from .unit_operation import UnitOperation
@@ -92,14 +95,20 @@ def compile_partition(
     weights = {layer.stored.name for layer in layers if layer.stored is not None}
     known = _constant_inputs(graph, layers)
     sources += tuple(activations[name] for name in known)
-    ends = Ends(sources, partition.result_roots | weights, known)
+    added = {node.inputs[1] for node in partition.appended}
+    places = {
+        name: (node.output, place)
+        for node in partition.appended
+        for name, place in zip(node.inputs, (0, _first_word(node, activations)), strict=True)
+    }
+    ends = Ends(sources, partition.result_roots | weights | added, known, places)
     planner = Planner(layers, ends, config, overlap, look)
     key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:
         plan = recorded_plan(planner, plans[key])
         draft = make_draft(planner, plan, activations, overlap, timing)
         if overlap is Overlap.LAYERS:
-            draft = with_loads_postponed(draft, config, timing)
+            draft = without_waits(draft, config, timing)
     else:
         draft = fastest(planner, activations, overlap, timing)
     if plans is not None and key not in plans:
@@ -134,12 +143,20 @@ def compile_partition(
     )
 
 
+def _first_word(node: Node, activations: Mapping[str, Activation]) -> int:
+    """Words from the first of an appended whole to that of what is added."""
+    assert isinstance(node.operator, Append)
+    whole, start = activations[node.output], node.operator.start
+    return start if node.operator.axis == COLUMNS else start // whole.lanes * whole.plane
+
+
 def _constant_inputs(graph: Graph, layers: Iterable[LoweredLayer]) -> dict[str, NDArray[np.int8]]:
     """The activations that are constants, int8[blocks, H, W, lanes]."""
     found = {}
     for x in (x for layer in layers for x in layer.inputs if x.name in graph.constants):
         pixels = graph.constants[x.name].astype(np.int8).reshape(x.height, x.width, x.channels)
-        whole = np.zeros((x.height, x.width, x.blocks * x.lanes), np.int8)
+        fill = lane_fill(graph, x.name)
+        whole = np.full((x.height, x.width, x.blocks * x.lanes), fill, np.int8)
         whole[..., : x.channels] = pixels
         blocks = whole.reshape(x.height, x.width, x.blocks, x.lanes).transpose(2, 0, 1, 3)
         found[x.name] = np.ascontiguousarray(blocks)

@@ -43,11 +43,14 @@ class Ends:
     sources: activations that are in DRAM before it.  results: names of those that are after it:
     outputs, and what layers read as weights.
     constants: bytes of those sources that are known, in blocks.
+    inside: of activations that are parts of others in DRAM, the whole and the word that is the
+    first.
     """
 
     sources: tuple[Activation, ...]
     results: frozenset[str]
     constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    inside: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,8 @@ class Planner:
         self.items, self.look = activation_items(layers, ends.sources), look
         self.layers, self.ends, self.config, self.overlap = layers, ends, config, overlap
         self.schedules = Schedules()
-        self.roof = roof_of(layers, ends.sources, ends.results, config)
+        sources = [x for x in ends.sources if x.name not in ends.inside]
+        self.roof = roof_of(layers, sources, ends.results, config)
         sizes = CascadeSizes(layers, self.items, ends.results, config)
         self.choosers = {
             edges: Chooser(

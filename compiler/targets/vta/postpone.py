@@ -11,7 +11,7 @@ from itertools import pairwise
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
-__all__ = ["postponed"]
+__all__ = ["NEAR", "first_use", "moved", "postponed"]
 
 LEAST = 500
 """Cycles of a wait that is worth it."""
@@ -33,7 +33,7 @@ def postponed(
     before: of each instruction, those that it depends on; that order keeps all.  expected:
     predicted cycles of each.
     """
-    first = _first_use(before)
+    first = first_use(before)
     loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
     number = {index: place for place, index in enumerate(loads)}
     behind: dict[int, int] = {}
@@ -54,10 +54,10 @@ def postponed(
                 break
             if first[index] > later:
                 behind[index] = last
-    return _moved(len(program), behind)
+    return moved(len(program), behind)
 
 
-def _first_use(before: Sequence[frozenset[int]]) -> list[int]:
+def first_use(before: Sequence[frozenset[int]]) -> list[int]:
     """For each instruction, the first one that depends on it."""
     first = [len(before)] * len(before)
     for index in reversed(range(len(before))):
@@ -66,7 +66,7 @@ def _first_use(before: Sequence[frozenset[int]]) -> list[int]:
     return first
 
 
-def _moved(count: int, behind: dict[int, int]) -> list[int]:
+def moved(count: int, behind: dict[int, int]) -> list[int]:
     """The numbers to ``count``, those of ``behind`` each after another one."""
     following: dict[int, list[int]] = {}
     for index in sorted(behind):

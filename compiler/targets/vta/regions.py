@@ -37,16 +37,6 @@ class Touched:
     places: NDArray[np.int64]
     writes: bool
 
-    def meets(self, other: "Touched") -> bool:
-        """Whether both touch one place of one space."""
-        if self.space is not other.space:
-            return False
-        if self.places[0] > other.places[-1] or other.places[0] > self.places[-1]:
-            return False
-        few, many = sorted((self.places, other.places), key=len)
-        near = np.minimum(np.searchsorted(many, few), len(many) - 1)
-        return bool((many[near] == few).any())
-
 
 def touched(instruction: Instruction, config: HardwareConfig) -> Iterator[Touched]:
     """Every space the instruction touches; reads come before writes."""

@@ -6,10 +6,18 @@ import numpy as np
 
 from ...graph.ir import Graph, Node
 from ...graph.operators.integer.products import RowProducts
-from ...graph.operators.integer.values import Lookup, Requantize
+from ...graph.operators.integer.softmax import RowSoftmax
+from ...graph.operators.integer.values import Add, Lookup, Requantize
+from ...graph.operators.integer.windows import Upsample2d
 from ...graph.operators.movement import Reshape
 
-__all__ = ["norm_problem", "softmax_problem"]
+__all__ = ["is_softmaxed", "lane_fill", "norm_problem", "softmax_problem"]
+
+MADE = (Add, Lookup, Requantize)
+"""Operators of layers that may make a mask."""
+
+LEAST = -128
+"""What lanes without a channel hold in rows of which the largest is taken."""
 
 
 def softmax_problem(
@@ -38,6 +46,25 @@ def softmax_problem(
     return None
 
 
+def is_softmaxed(graph: Graph, name: str) -> bool:
+    """Whether a softmax reads ``name``, or its sum with another tensor."""
+    return any(
+        isinstance(reader.operator, RowSoftmax)
+        or (isinstance(reader.operator, Add) and is_softmaxed(graph, reader.output))
+        for reader in graph.consumers(name)
+    )
+
+
+def lane_fill(graph: Graph, name: str) -> int:
+    """What the host puts in lanes of a tensor without a channel."""
+    for reader in graph.consumers(name):
+        if isinstance(reader.operator, Upsample2d | Reshape) and lane_fill(graph, reader.output):
+            return LEAST
+        if isinstance(reader.operator, Add) and is_softmaxed(graph, reader.output):
+            return LEAST
+    return 0
+
+
 def norm_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | None:
     """As ``softmax_problem``."""
     where, channels = f"node {node.origin!r}", graph.types[node.inputs[0]].shape[-1]
@@ -58,11 +85,28 @@ def norm_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | 
 
 
 def _ends_low(graph: Graph, maker: Node | None, makers: Mapping[str, Node]) -> bool:
-    """Whether lanes without a channel can be made the least of all."""
-    while maker is not None and isinstance(maker.operator, Lookup | Requantize | Reshape):
+    """Whether lanes without a channel can be made the least of all.
+
+    A sum with what the host gives, ``LEAST`` in these lanes, leaves them the least.
+    """
+    while maker is not None and isinstance(maker.operator, Lookup | Requantize | Reshape | Add):
+        if isinstance(maker.operator, Add):
+            masks = [_is_given(makers, name) for name in maker.inputs]
+            if sum(masks) != 1:
+                return False
+            maker = makers.get(maker.inputs[masks.index(False)])
+            continue
         if isinstance(maker.operator, Lookup):
             table = graph.constants[maker.inputs[1]].reshape(-1, 256)
             if (np.diff(table.astype(np.int16), axis=1) < 0).any():
                 return False
         maker = makers.get(maker.inputs[0])
     return maker is not None and isinstance(maker.operator, RowProducts)
+
+
+def _is_given(makers: Mapping[str, Node], name: str) -> bool:
+    """Whether the host makes a tensor, or the row that it repeats."""
+    maker = makers.get(name)
+    if maker is not None and isinstance(maker.operator, Upsample2d):
+        maker = makers.get(maker.inputs[0])
+    return maker is None or not isinstance(maker.operator, MADE)

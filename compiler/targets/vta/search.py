@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ...options import Overlap
 from .choice import Change, Choice
-from .draft import Draft, make_draft, with_loads_postponed
+from .draft import Draft, make_draft, without_waits
 from .layers.activation import Activation
 from .place import NoRoomError
 from .plan import Plan, Planner
@@ -59,7 +59,7 @@ def fastest(
             other = make_draft(planner, plan, activations, overlap, timing)
             best = min(best, other, key=_cycles)
     best = _refined(best, planner, activations, timing)
-    return with_loads_postponed(best, planner.config, timing)
+    return without_waits(best, planner.config, timing)
 
 
 def _refined(

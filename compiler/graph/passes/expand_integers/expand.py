@@ -18,7 +18,7 @@ import numpy as np
 
 from ....dtypes import DType
 from ...ir import Array, Graph, Node
-from ...operators.assembly import Assemble
+from ...operators.assembly import Append, Assemble
 from ...operators.elementwise import (
     Binary,
     BinaryFunction,
@@ -57,7 +57,7 @@ from .windows import window
 __all__ = ["ExpandIntegers", "is_integer"]
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
-MOVES = (Assemble, Concatenate, Slice, Reshape, Transpose)
+MOVES = (Append, Assemble, Concatenate, Slice, Reshape, Transpose)
 
 
 def is_integer(graph: Graph) -> bool:
@@ -181,6 +181,12 @@ class _Expanding:
                 )
             case Assemble():
                 self.images[node.output] = self.assemble(node, operator)
+            case Append(axis=axis, start=start):
+                x, y = (self.tensor(name) for name in node.inputs)
+                shape = self.graph.types[node.inputs[0]].shape
+                kept = (*shape[:axis], start, *shape[axis + 1 :])
+                x = self.new.emit(Slice((0,) * len(shape), (1,) * len(shape), kept), x)
+                self.plain[node.output] = self.new.emit(Concatenate(axis), x, y)
             case Transpose() if node.inputs[0] in self.images:
                 self.transpose(node, operator)
             case Gather(axis=axis) if node.inputs[0] in self.images and self.is_placed(node):

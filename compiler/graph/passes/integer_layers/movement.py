@@ -285,9 +285,10 @@ def _one(state: State, node: Node, axis: int, index: int) -> Value:
         raise UnrecognisedError(f"picks element {index} of {shape[axis]}")
     starts = tuple(index % shape[axis] if place == axis else 0 for place in range(len(shape)))
     kept = tuple(1 if place == axis else size for place, size in enumerate(shape))
-    part = Slice(starts, (1,) * len(shape), kept)
     name = to_model_order(builder, tensor, node.origin)
-    name = builder.node(part, (name,), f"{node.output}/part", node.origin)
+    if kept != shape:
+        part = Slice(starts, (1,) * len(shape), kept)
+        name = builder.node(part, (name,), f"{node.output}/part", node.origin)
     less = (*shape[:axis], *shape[axis + 1 :])
     name = builder.node(Reshape(less), (name,), node.output, node.origin)
     return _with(value, replace(tensor, name=name, permutation=identity_order(len(less))))

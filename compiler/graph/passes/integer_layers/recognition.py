@@ -52,7 +52,7 @@ __all__ = ["Recognition", "has_integer_layers", "integer_layers", "is_quantized"
 
 HEAVY = (Convolution, Contract, TransposedConvolution)
 ROWS_RANK = 2
-"""Dimensions of rows of channels, of which there may be any number."""
+"""Dimensions of rows of channels, of which there may be any number; a mask has one."""
 
 BYTES = (DType.INT8, DType.UINT8)
 
@@ -197,10 +197,25 @@ def _stored(state: State, name: str, stem: str, kind: TensorType) -> Integer:
 def _entry(state: State, name: str, node: Node) -> Value:
     """The result of a node that is part of no integer layer: bytes may be read by one."""
     kind = state.source.types[name]
-    single = kind.rank > 0 and (kind.shape[0] == 1 or kind.rank == ROWS_RANK)
-    if kind.dtype in BYTES and single and kind.elements:
+    single = kind.rank > 0 and (kind.shape[0] == 1 or kind.rank <= ROWS_RANK)
+    if kind.dtype in BYTES and kind.elements and (single or _is_stack(state, name)):
         return _stored(state, state.plain[name], name, kind)
     return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
+
+
+def _is_stack(state: State, name: str) -> bool:
+    """Whether single indices of a tensor's first dimension are all that is read of it, as layers of
+    a cache of keys are.
+    """
+    readers = list(state.source.consumers(name))
+    found = name not in state.source.outputs and bool(readers)
+    for node in readers:
+        if isinstance(node.operator, DequantizeLinear):
+            found = found and _is_stack(state, node.output)
+        else:
+            index = state.array(node.inputs[1]) if node.operator == Gather(0) else None
+            found = found and index is not None and index.ndim == 0
+    return found
 
 
 def _fold(state: State, node: Node) -> bool:

@@ -6,11 +6,15 @@ import numpy as np
 
 from ...operators.indexing import Gather
 from ...operators.integer.windows import Upsample2d
-from .layouts import model_shape, permuted
+from ...operators.movement import Reshape
+from .layouts import model_shape, permuted, to_model_order
 from .state import State, UnrecognisedError
-from .values import NCHW_TO_NHWC, Integer
+from .values import NCHW_TO_NHWC, Integer, identity_order
 
 __all__ = ["repeated"]
+
+MATRICES_RANK = 3
+"""Dimensions of matrices of a batch, to which a mask may be added."""
 
 
 def repeated(
@@ -27,6 +31,8 @@ def repeated(
     builder, found = state.builder, model_shape(state.builder, tensor)
     if found == shape:
         return tensor
+    if len(shape) == MATRICES_RANK and found[-1:] == shape[-1:]:
+        return _repeated_rows(state, tensor, found, shape, origin)
     if len(found) != 4 or len(shape) != 4 or found[0] != shape[0]:
         raise UnrecognisedError(
             f"repeats shape {list(found)} to {list(shape)}; required images of one batch"
@@ -42,3 +48,18 @@ def repeated(
         if factors != (1, 1):
             name = builder.node(Upsample2d(factors), (name,), f"{name}/repeated", origin)
     return replace(tensor, name=name, permutation=order)
+
+
+def _repeated_rows(
+    state: State, tensor: Integer, found: tuple[int, ...], shape: tuple[int, ...], origin: str
+) -> Integer:
+    """Rows, or one matrix, repeated to matrices of ``shape``."""
+    builder = state.builder
+    whole = (1,) * (MATRICES_RANK - len(found)) + found
+    name = to_model_order(builder, tensor, origin)
+    name = builder.node(Reshape((1, *whole)), (name,), f"{name}/matrix", origin)
+    for axis, factors in ((0, (shape[0], 1)), (1, (1, shape[1]))):
+        if whole[axis] != shape[axis]:
+            name = builder.node(Upsample2d(factors), (name,), f"{name}/repeated", origin)
+    name = builder.node(Reshape(shape), (name,), f"{name}/matrices", origin)
+    return replace(tensor, name=name, permutation=identity_order(MATRICES_RANK))

@@ -50,6 +50,9 @@ def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     product = product_of(schedule.function.body)
     if product is None:
         raise ScheduleError("on tensor cores: the function is not a product of matrices")
+    sizes = product.p[1], product.q[1], product.k[1]
+    if min(sizes) < LEAST:
+        raise ScheduleError(f"product of {', '.join(map(str, sizes))}: too small for tiles")
     if choice.groups:
         return on_warpgroups(schedule, product, choice)
     for intrinsic in schedule.intrinsics.values():
@@ -64,8 +67,6 @@ def _scheduled(
     left = intrinsic.parameters[0]
     depth = left.shape[-1]
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
-    if min(height, width, length) < LEAST:
-        raise ScheduleError(f"product of {height}, {width} and {length}: too small for tiles")
     tile = _chosen(choice) or _tile(height, width)
     whole = depth * (choice.parts if length > depth else 1)
     padding = PADDING_BYTES // left.dtype.bytes

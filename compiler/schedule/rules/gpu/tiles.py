@@ -6,10 +6,11 @@ from ....loops.traverse import walk
 from ...steps.schedule import Schedule
 from .product import Product
 
-__all__ = ["ENDS", "copied", "in_blocks", "with_copies"]
+__all__ = ["ENDS", "copied", "in_blocks", "in_strips", "with_copies"]
 
 ENDS = ("", ".sum", ".end")
 """What the names of the loops of a tile end with: of those that start sums, add, and store."""
+STRIPS = (16, 8, 4, 2)
 
 
 def in_blocks(
@@ -44,6 +45,21 @@ def in_blocks(
     for each in (*product.outer, f"{p}.block", f"{q}.block"):
         schedule = schedule.bind(each, LoopKind.BLOCK)
     return schedule
+
+
+def in_strips(schedule: Schedule, product: Product, blocks: int) -> Schedule:
+    """Tiles one below the other follow each other, 16 of them or as many as divide all: a GPU's
+    blocks at a time then read fewer rows and columns; blocks: of tiles, in the direction of rows.
+
+        for p.block: for q.block   ->   for p.strip: for q.block: for p.one
+    """
+    size = next((each for each in STRIPS if blocks % each == 0), 1)
+    if size == 1:
+        return schedule
+    (p, _), (q, _) = product.p, product.q
+    strip, one = f"{p}.strip", f"{p}.one"
+    schedule = schedule.split(f"{p}.block", size, "exact", strip, one)
+    return schedule.reorder(strip, f"{q}.block", one)
 
 
 def with_copies(

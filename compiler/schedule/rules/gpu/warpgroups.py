@@ -11,7 +11,8 @@
            ... c = acc ...
 
 The products go on while threads copy.  Operands lie in shared memory in pieces of 128 bytes of all
-rows, ``[part, row, 128 bytes]``, as the instructions read them.  Tiles divide both matrices.
+rows, ``[part, row, 128 bytes]``, as the instructions read them.  Tiles that do not divide a matrix
+read its last row again, and store what there is; steps divide the rows of both operands.
 """
 
 from ....errors import ScheduleError
@@ -20,7 +21,7 @@ from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
 from .choice import Choice, is_group
 from .product import Product
-from .tiles import ENDS, in_blocks, with_copies
+from .tiles import ENDS, in_blocks, in_strips, with_copies
 from .warps import Nest
 
 __all__ = ["on_warpgroups"]
@@ -30,8 +31,8 @@ THREADS, ROWS = 128, 64
 TILE = (128, 256)
 """Rows and columns of a block's tile, if the choice has none."""
 VECTOR_BYTES = 16
-SHARED_BYTES = 227 << 10
-"""What a block may have on sm_90a."""
+SHARED_BYTES = 226 << 10
+"""What a block may have on sm_90a, less what it takes to begin at a multiple of 1024 bytes."""
 
 
 def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Schedule:
@@ -45,7 +46,7 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
     depth = intrinsic.parameters[0].shape[-1]
     (p, _), (q, _), (k, _) = product.p, product.q, product.k
     whole = depth * choice.parts
-    _require_whole(product, (rows, columns, whole))
+    _require_whole(product, whole)
     own, threads = rows // choice.groups, THREADS * choice.groups
     if own % ROWS or rows % choice.groups:
         raise ScheduleError(f"{choice.groups} warpgroups, {rows} rows: required {ROWS} of each")
@@ -55,6 +56,7 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
     if shared > SHARED_BYTES:
         raise ScheduleError(f"tiles of {shared} bytes of shared memory; there are {SHARED_BYTES}")
     schedule = in_blocks(schedule, product, (rows, columns, whole), 0)
+    schedule = in_strips(schedule, product, -(-product.p[1] // rows))
     for name in (product.left, product.right):
         schedule = schedule.set_layout(f"{name}.tile", ((1, depth),), (1, 0, 2))
     schedule = schedule.split(f"{k}.in", depth, "exact", f"{k}.part", f"{k}.item")
@@ -82,13 +84,12 @@ def _intrinsic(schedule: Schedule, product: Product, columns: int) -> Intrinsic:
     )
 
 
-def _require_whole(product: Product, sizes: tuple[int, int, int]) -> None:
-    """Raise ScheduleError unless tiles divide the matrices, and a step the rows in memory."""
-    extents = product.p[1], product.q[1], product.k[1]
-    if any(extent % size for extent, size in zip(extents, sizes, strict=True)):
-        raise ScheduleError(f"product of {extents}: required multiples of {sizes}")
-    if not all(row and row % sizes[2] == 0 for row in product.whole):
-        raise ScheduleError(f"rows of operands: required multiples of {sizes[2]} elements")
+def _require_whole(product: Product, size: int) -> None:
+    """Raise ScheduleError unless steps of ``size`` elements divide the sum and rows in memory."""
+    if product.k[1] % size:
+        raise ScheduleError(f"sums of {product.k[1]}: required multiples of {size}")
+    if not all(row and row % size == 0 for row in product.whole):
+        raise ScheduleError(f"rows of operands: required multiples of {size} elements")
 
 
 def _in_groups(

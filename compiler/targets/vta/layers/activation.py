@@ -60,7 +60,8 @@ class Activation:
     places: of each channel, its lane counted over all blocks, where they do not follow each other:
     parts of a concatenation each begin a block.
     grid: of a part with some of the pixels, where they lie.
-    spare: pixels of zeros behind each channel block in DRAM, where its pixels are words of weights.
+    spare: pixels of zeros, or of other tensors, behind each channel block in DRAM, where its pixels
+    are words of weights.
     """
 
     name: str
@@ -183,6 +184,12 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
             root = activations[partition.root(layer.inputs[1])]
             size = root.full_size[0] * root.full_size[1]
             activations[root.name] = replace(root, spare=-size % lanes)
+    for node in partition.appended:
+        plane = activations[node.output].plane
+        for name in node.inputs:
+            part = activations[name]
+            size = part.full_size[0] * part.full_size[1]
+            activations[name] = replace(part, spare=plane - size)
     _widen_rows(partition, activations)
     _align_operands(partition, activations)
     parts = {

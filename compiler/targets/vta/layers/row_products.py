@@ -9,10 +9,10 @@ import numpy as np
 
 from ....graph.ir import Graph
 from ....graph.operators.integer.products import Conv2d, RowProducts
-from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Requantize
 from ....loops.expressions import Expr, Load
 from ..passes.fuse import Layer
+from ..row_problems import is_softmaxed
 from .activation import Activation
 from .contraction import sums_of_products
 from .definition import Array, Definition, Place, constant_buffer
@@ -48,7 +48,7 @@ def define_row_products(
     if scale.all():
         scale = scale[:1]
     bias = np.full(scale.shape, _correction(graph, layer, x), np.int32)
-    if _is_softmaxed(graph, layer) and output.channels % lanes:
+    if is_softmaxed(graph, layer.output) and output.channels % lanes:
         # These hold the least byte instead: they are not the largest of a row.
         bias = np.broadcast_to(bias[:1], (output.blocks, lanes)).copy()
         scale = np.where(scale == 0, np.float32(1), scale)
@@ -58,10 +58,6 @@ def define_row_products(
     finish = finish_of(constants, "", *limits)
     macs = x.height * x.width * x.channels * y.height * y.width
     return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
-
-
-def _is_softmaxed(graph: Graph, layer: Layer) -> bool:
-    return any(isinstance(each.operator, RowSoftmax) for each in graph.consumers(layer.output))
 
 
 def _correction(graph: Graph, layer: Layer, x: Activation) -> int:

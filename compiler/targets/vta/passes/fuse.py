@@ -9,14 +9,15 @@ Lookup | RowSoftmax | RowNorm      ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts lie where the whole does
 Assemble                           ->  a view: the parts' pixels lie where the whole's do
+Append                             ->  a tensor in DRAM that two others are parts of there
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
-from ....graph.operators.assembly import Assemble
+from ....graph.operators.assembly import Append, Assemble
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
@@ -67,6 +68,7 @@ class Partition:
     tensors that come back to outputs.  All these tensors are int8, NHWC or [1, C].
     aliases: name of a tensor to the name of the one with the same elements.
     views: name of a tensor to the part of another that it is.
+    appended: the nodes whose operands are parts of their results in DRAM.
     """
 
     sources: tuple[Chain, ...]
@@ -74,6 +76,7 @@ class Partition:
     results: tuple[Chain, ...]
     aliases: dict[str, str]
     views: Mapping[str, View] = field(default_factory=dict)
+    appended: tuple[Node, ...] = ()
 
     @property
     def result_roots(self) -> frozenset[str]:
@@ -116,6 +119,7 @@ def fuse(graph: Graph) -> Partition:
     aliases: dict[str, str] = {}
     views: dict[str, View] = {}
     layers: list[Layer] = []
+    appended: list[Node] = []
     used: set[str] = set()
     for node in cut.nodes:
         if node.output in used:
@@ -135,6 +139,10 @@ def fuse(graph: Graph) -> Partition:
             whole = aliases.get(node.inputs[0], node.inputs[0])
             views[node.output] = View(whole, operator.starts[3])
             continue
+        if isinstance(node.operator, Append):
+            names = tuple(aliases.get(name, name) for name in node.inputs)
+            appended.append(replace(node, inputs=names))
+            continue
         if isinstance(node.operator, Assemble):
             for name, begin in zip(node.inputs, node.operator.starts, strict=True):
                 views[name] = View(node.output, 0, begin, node.operator.steps)
@@ -145,7 +153,7 @@ def fuse(graph: Graph) -> Partition:
         activations = tuple(aliases.get(name, name) for name in node.inputs[:count])
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
-    return Partition(cut.sources, tuple(layers), cut.results, aliases, views)
+    return Partition(cut.sources, tuple(layers), cut.results, aliases, views, tuple(appended))
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:

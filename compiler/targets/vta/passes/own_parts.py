@@ -54,8 +54,12 @@ def _is_image(kind: TensorType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OwnParts:
-    """See the module's docstring."""
+    """See the module's docstring.
 
+    lanes: of a block; without them, no image counts as one block.
+    """
+
+    lanes: int = 0
     name: str = "own_parts"
 
     def run(self, graph: Graph) -> Graph:
@@ -76,7 +80,7 @@ class OwnParts:
                 continue
             inputs = tuple(
                 builder.node(COPY, (name,), f"{node.output}/part", node.origin)
-                if _needs_copy(graph, name, node, uses)
+                if _needs_copy(graph, name, node, uses, self.lanes)
                 else name
                 for name in node.inputs
             )
@@ -84,7 +88,7 @@ class OwnParts:
         return builder.build(graph.outputs)
 
 
-def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
+def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str], lanes: int) -> bool:
     producer = graph.producer(name)
     if producer is None or uses.count(name) > 1:
         return True
@@ -92,9 +96,12 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str]) -> bool:
         return True
     if any(isinstance(each.operator, RowProducts) for each in graph.consumers(name)):
         return True
-    wider = graph.types[name].shape[1:3] != graph.types[join.output].shape[1:3]
+    part, whole = graph.types[name].shape, graph.types[join.output].shape
+    single = part[1] == 1 and part[3] <= lanes
+    wider = part[1:3] != whole[1:3] and not single
     if isinstance(join.operator, Assemble) and wider and _has_two_operands(graph, producer):
-        # Rows of both operands of such a layer, and of its result, are equally far apart.
+        # Rows of both operands of such a layer, and of its result, are equally far apart; and so
+        # are blocks.
         return True
     others = (other for other in join.inputs if other != name)
     return any(name in _reads(graph, other) for other in others)

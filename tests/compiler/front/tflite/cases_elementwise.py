@@ -14,7 +14,7 @@ UNARY = (
 )
 CASTS = (
     *(("float32", "int32"), ("int32", "float32"), ("float32", "bool"), ("uint8", "int64")),
-    *(("int64", "int32"), ("bool", "float32")),
+    *(("int64", "int32"), ("bool", "float32"), ("float32", "int8")),
 )
 
 
@@ -130,3 +130,4 @@ def quantization() -> Iterator[Case]:
         "QUANTIZE", [In((3, 50), "int16", scale=0.0003)], [Out("int8", 0.02, 3)], "QuantizeOptions"
     )
     yield case("DEQUANTIZE", [In((3, 50), "int16", scale=0.0003)], [F], "DequantizeOptions")
+    yield case("DEQUANTIZE", [In((3, 50), "float16")], [F], "DequantizeOptions")

@@ -75,16 +75,12 @@ def indexing() -> Iterator[Case]:
         "BucketizeOptions",
         {"Boundaries": (-1.5, 0.0, 1.25)},
     )
-    yield case(
-        "RANGE",
-        [
-            Const(np.asarray(1, np.int32)),
-            Const(np.asarray(9, np.int32)),
-            Const(np.asarray(3, np.int32)),
-        ],
-        [Out("int32")],
-        "RangeOptions",
-    )
+    for dtype, *numbers in (
+        *(("int32", 1, 9, 3), ("int32", 9, 1, -3), ("int32", 0, 6, 3)),
+        *(("float32", 0.5, 3.0, 0.75), ("float32", 2.0, -1.0, -0.5)),
+    ):
+        three = [Const(np.asarray(each, dtype)) for each in numbers]
+        yield case("RANGE", [*three], [Out(dtype)], "RangeOptions", label=dtype)
     yield case("BROADCAST_ARGS", [i32(3, 1), i32(2, 1, 4)], [Out("int32")])
     for aligned, half in ((False, False), (True, False), (False, True)):
         options = {"AlignCorners": aligned, "HalfPixelCenters": half}

@@ -99,6 +99,8 @@ def movement() -> Iterator[Case]:
     image = In((1, 4, 6, 4), "int8", scale=0.05, zero=3)
     border = Const(np.asarray([[0, 0], [2, 0], [1, 1], [0, 0]], np.int32))
     yield case("PAD", [image, border], [Out("int8", 0.05, 3)], "PadOptions")
+    image = In((2, 4, 6, 4), "int16", scale=0.05)
+    yield case("PAD", [image, border], [Out("int16", 0.05)], "PadOptions")
 
 
 def reductions() -> Iterator[Case]:
@@ -149,6 +151,7 @@ def reductions() -> Iterator[Case]:
             "CumsumOptions",
             {"Exclusive": exclusive, "Reverse": not exclusive},
         )
+    yield case("MEAN", [In((3, 4), "int32"), i32(1)], [Out("int32")], "ReducerOptions")
     yield case("L2_NORMALIZATION", [x], [F], "L2NormOptions")
     yield case(
         "LOCAL_RESPONSE_NORMALIZATION",

@@ -8,6 +8,13 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+from dovetail.compiler.front.torch.context import Context
+from dovetail.compiler.front.torch.table import CONVERTERS
+from dovetail.compiler.graph.emitter import Tensor
+from dovetail.compiler.graph.formulas import Term
+from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.types import TensorType
 
 from .calls import I, X, Y, call, check
 
@@ -16,6 +23,7 @@ FLAT = X.reshape(-1)
 P = np.arange(16, dtype=F32).reshape(1, 4, 2, 2)
 SHUFFLED = np.array([[0, 4, 1, 5], [8, 12, 9, 13], [2, 6, 3, 7], [10, 14, 11, 15]], F32)[None, None]
 MASK = X > 0
+ONE, NIL = np.array(2.5, F32), np.array(0)
 ROWS = np.array([1, 0, 1])
 PLACES = np.array([[2, 0], [1, 1]])
 
@@ -232,9 +240,20 @@ INDEXED: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("index", (X, (MASK,)), {}, X[MASK]),
     ("index_put", (X, (None, np.array([1, 0]), np.array([2, 3])), Y[:, 0, :2]), {}, PUT),
     ("index_put", (X, (ROWS,), Y[0], True), {}, ADDED),
+    ("index_put", (X, (MASK,), np.array(5, F32)), {}, np.where(MASK, F32(5), X)),
+    ("index_put", (X, (MASK,), np.arange(MASK.sum(), dtype=F32)), {}, MASKED),
     ("masked_fill", (X, MASK, 3), {}, np.where(MASK, F32(3), X)),
     ("masked_scatter", (X, MASK, np.arange(24, dtype=F32)), {}, MASKED),
     ("take", (X, PLACES * 5), {}, X.reshape(-1)[PLACES * 5]),
+    ("nonzero", (MASK,), {"declared": I64}, np.argwhere(MASK)),
+    ("index_select", (ONE, 0, np.array([0])), {}, ONE),
+    ("gather", (ONE, 0, NIL), {}, ONE),
+    ("gather", (X, 1, AT[:0]), {}, X[:0, :2, :2]),
+    ("scatter", (X, 1, AT[:0], GIVEN), {}, X),
+    ("scatter", (ONE, 0, NIL, np.array(4, F32)), {}, np.array(4, F32)),
+    ("scatter_reduce", (ONE, 0, NIL, np.array(4, F32), "prod", False), {}, np.array(4, F32)),
+    ("index_add", (ONE, 0, NIL, np.array(4, F32)), {}, ONE + 4),
+    ("index_add", (X, 1, np.zeros(0, I64), Y[:, :0]), {}, X),
     ("scatter", (X, 1, AT, GIVEN), {}, scattered(1, AT, GIVEN)),
     ("scatter", (X, 1, AT), {"value": 8}, scattered(1, AT, 8)),
     ("scatter", (X, 1, AT, GIVEN), {"reduce": "multiply"}, scattered(1, AT, GIVEN, np.multiply)),
@@ -295,3 +314,33 @@ def test_what_draws_numbers_is_refused() -> None:
 def test_a_tensor_that_is_too_large_is_said_with_what_makes_it() -> None:
     with pytest.raises(ModelError, match=r"^constants of the model: a tensor of .*at most 64 GiB"):
         call("aten.expand", X[:1, :1], (1 << 17, 1 << 16, 4))
+
+
+VALUES = np.arange(1, 30, dtype=F32)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize(
+    ("mask", "values"),
+    [
+        (MASK, VALUES[0]),
+        (MASK, VALUES[: MASK.sum()]),
+        (MASK[:, :, 0], VALUES[:4]),
+        (MASK[:, :, 0], VALUES[:4][None]),
+        (MASK[:, :, 0], VALUES[: 4 * MASK[:, :, 0].sum()].reshape(-1, 4)),
+    ],
+    ids=["number", "elements", "row", "one row", "rows"],
+)
+def test_values_go_where_a_mask_holds_that_is_known_only_when_the_model_runs(
+    mask: Any, values: Any, accumulate: bool
+) -> None:
+    context = Context(GraphBuilder())
+    given = Term(context, Tensor("mask", TensorType(mask.shape, DType.BOOL)))
+    context.builder.input("mask", given.tensor.type)
+    x, own = (context.term(each, DType.FLOAT32) for each in (X, values))
+    written = CONVERTERS["aten.index_put"](context, x, (given,), own, accumulate)
+    graph = context.builder.build((written.tensor.name,))
+    expected = X.copy()
+    expected[mask] = expected[mask] + values if accumulate else values
+    found = run(graph, {"mask": mask})[graph.outputs[0]]
+    np.testing.assert_array_equal(found, expected)

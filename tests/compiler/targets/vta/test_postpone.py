@@ -18,39 +18,39 @@ from tests.instructions import gemm
 from .programs import TINY, executed, random_program, same
 
 
-def _load(memory: Memory, address: int, count: int) -> Load:
+def load(memory: Memory, address: int, count: int) -> Load:
     return Load(memory=memory, sram_address=address, dram_address=0, count_x=count)
 
 
-def _gemm(act: int, wgt: int) -> Gemm:
+def matrix_product(act: int, wgt: int) -> Gemm:
     return gemm((4, 1, 1, 0), act_address=act, wgt_address=wgt, reduction=1)
 
 
-def _program(*plain: Instruction) -> list[Instruction]:
+def program_of(*plain: Instruction) -> list[Instruction]:
     masked = [with_bank_masks(each, TINY) for each in plain]
     return insert_tokens(masked, TINY)
 
 
-def _cycles(program: list[Instruction]) -> tuple[tuple[int, int], ...]:
+def cycles_of(program: list[Instruction]) -> tuple[tuple[int, int], ...]:
     return expected_cycles(time_program, program_to_bytes(program), TINY, 0)
 
 
 def test_weights_for_later_come_behind_the_image_that_is_waited_for() -> None:
-    program = _program(
-        _load(Memory.WGT, 0, 4),
-        _gemm(0, 0),
-        _load(Memory.WGT, 4, 124),
-        _load(Memory.ACT, 512, 64),
-        _gemm(512, 0),
-        _gemm(512, 4),
+    program = program_of(
+        load(Memory.WGT, 0, 4),
+        matrix_product(0, 0),
+        load(Memory.WGT, 4, 124),
+        load(Memory.ACT, 512, 64),
+        matrix_product(512, 0),
+        matrix_product(512, 4),
     )
     before = dependences(program, TINY)
-    expected = _cycles(program)
+    expected = cycles_of(program)
     assert expected[4][0] - expected[1][1] > 500
     order = postponed(program, before, expected)
     assert order == [0, 1, 3, 2, 4, 5]
     moved = insert_tokens([program[index] for index in order], TINY, permuted(before, order))
-    assert _cycles(moved)[3 + 1][0] < expected[4][0]
+    assert cycles_of(moved)[3 + 1][0] < expected[4][0]
 
 
 @given(st.integers(0, 1 << 20), st.integers(1, 2000))

@@ -58,8 +58,8 @@ def test_loops_and_ptx_agree_with_numpy() -> None:
     ("sizes", "choice", "dtypes"),
     [
         ((128, 128, 128), Choice(rows=128, columns=64, groups=2, parts=1), HALF),
-        ((128, 32, 256), Choice(rows=128, columns=32, groups=1), (DType.BFLOAT16,) * 2),
-        ((64, 256, 128), Choice(rows=64, columns=256, groups=1, parts=1), BYTES),
+        ((100, 40, 256), Choice(rows=128, columns=32, groups=1), (DType.BFLOAT16,) * 2),
+        ((64, 192, 128), Choice(rows=64, columns=192, groups=1, parts=1), BYTES),
         ((64, 16, 512), Choice(rows=64, columns=16, groups=1), (DType.UINT8, DType.INT8)),
     ],
 )
@@ -75,8 +75,7 @@ def test_ptx_of_tiles_and_types_agrees_with_numpy(
 @pytest.mark.parametrize(
     ("choice", "dtypes", "registers"),
     [
-        (Choice(rows=128, columns=256, groups=2), HALF, 200),
-        (Choice(rows=128, columns=128, groups=1), (DType.BFLOAT16,) * 2, 255),
+        (Choice(rows=256, columns=192, groups=2), HALF, 248),
         (Choice(rows=128, columns=128, groups=2), BYTES, 128),
     ],
 )
@@ -164,7 +163,8 @@ def test_a_descriptor_of_another_mode_is_refused() -> None:
 @pytest.mark.parametrize(
     ("sizes", "choice", "message"),
     [
-        ((96, 64, 64), SMALL, r"required multiples of \(64, 16, 64\)"),
+        ((64, 16, 96), SMALL, "sums of 96: required multiples of 64"),
+        ((64, 8, 64), SMALL, "64, 8, 64: too small"),
         ((128, 16, 64), Choice(rows=128, columns=16, groups=2, parts=1), "not all would copy"),
         ((128, 64, 128), Choice(rows=128, columns=64, groups=4), "4 warpgroups, 128 rows"),
         ((64, 96, 64), Choice(rows=64, columns=96, groups=1), "with 96 columns"),
@@ -177,10 +177,10 @@ def test_tiles_that_do_not_fit_are_refused(sizes: Sizes, choice: Choice, message
 
 
 def test_warpgroups_are_a_choice_and_not_the_rule() -> None:
-    definition = by_rows(256, 256, 256, HALF)
+    definition = by_rows(128, 128, 128, HALF)
     default, chosen = (
         schedule_group(definition, HOPPER, each)
-        for each in (Choice(), Choice(rows=128, columns=128, groups=2))
+        for each in (Choice(), Choice(rows=64, columns=128, groups=1, parts=1))
     )
     assert not any(map(re.compile("wgmma").match, invoked(default.function)))
     assert "wgmma_float16_float16_128" in invoked(chosen.function)

@@ -1,0 +1,56 @@
+"""STOREs that hold a bank for which the matrix core or the vector unit waits, put behind it.
+
+A STORE begins as soon as its words are there.  While it holds their bank no other unit reads there;
+so where the next layer reads the same rows, its work waits, although the STORE has time.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from dovetail.isa.instructions import Gemm, Instruction, Store, Vector
+from dovetail.isa.memories import Unit
+
+from .postpone import NEAR, first_use, moved
+
+__all__ = ["giving_way"]
+
+LEAST = 200
+"""Cycles of a wait that is worth it."""
+
+
+def giving_way(
+    program: Sequence[Instruction],
+    before: Sequence[frozenset[int]],
+    expected: Sequence[tuple[int, int]],
+) -> tuple[list[int], list[frozenset[int]]]:
+    """Another order of ``program``, in which some STOREs come later, and what each instruction of
+    ``program`` then depends on: such a STORE also on what it gave way to.  It may be no faster.
+
+    before: of each instruction, those that it depends on.  expected: predicted cycles of each.
+    """
+    first = first_use(before)
+    stores = [index for index, each in enumerate(program) if each.unit is Unit.STORE]
+    ended = {expected[index][1]: index for index in stores}
+    behind: dict[int, int] = {}
+    for unit in (Unit.GEMM, Unit.VECTOR):
+        own = [index for index, each in enumerate(program) if each.unit is unit]
+        for earlier, later in pairwise(own):
+            start = expected[later][0]
+            if start - expected[earlier][1] <= LEAST:
+                continue
+            held = (ended.get(start - cycles) for cycles in range(NEAR))
+            for store in (index for index in held if index is not None):
+                free = store < later < first[store] and store not in before[later]
+                if free and _share(program[store], program[later]):
+                    behind[store] = max(later, behind.get(store, 0))
+    after = [
+        each | {behind[index]} if index in behind else each for index, each in enumerate(before)
+    ]
+    return moved(len(program), behind), after
+
+
+def _share(store: Instruction, other: Instruction) -> bool:
+    """Whether both read a bank of ACT."""
+    assert isinstance(store, Store)
+    assert isinstance(other, Gemm | Vector)
+    return bool(store.act_read_banks & other.act_read_banks)

@@ -1,0 +1,169 @@
+"""Attention of one token over a cache of keys and values, the heads that fill blocks at once.
+
+A head of 8 channels is half a block of 16 lanes.  So the keys of several heads lie side by side, as
+the rows ``K`` of one product; each row of ``Q`` has the channels of one head, and zero points in
+those of all others.  Each row of ``P V`` then has more than its head's channels; a depthwise layer
+leaves the others out.
+
+    q, k = one row for each head       ->  Q[1, 1, G * heads, C], k[1, 1, 1, C], in one order of C
+    Concatenate(past, k)               ->  K = Append(past[1, 1, T, C], k)
+    Concatenate(past, v), transposed   ->  V = Append(past[1, 1, C, T], 1 v), 1 unit vectors
+    RowProducts(q, K), f, RowSoftmax, RowProducts(p, V)
+                                       ->  the same of one matrix, and the depthwise layer
+    Dense(Reshape(...))                ->  Conv2d over the G rows that are left
+
+Behind the rows of a cache the host leaves room, where the program puts the new one.  Rows of ``Q``
+get their zero points from the host: rotary positions multiply by its cosines and sines, which are
+zero in other heads' channels.  Attention that this does not suit stays as it is.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....graph.ir import Graph, GraphBuilder
+from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.windows import MaxPool2d
+from ....graph.operators.movement import Concatenate, Reshape
+from ....graph.passes.eliminate_dead import EliminateDead
+from .find_attention import Attention, find_attention
+from .head_groups import HeadGroups
+from .lanes import MOVES, Element, Lanes, NoLanesError
+
+__all__ = ["CachedAttention"]
+
+COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
+"""What is stored as weights, and as an output too, is copied for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAttention:
+    """lanes: of a block."""
+
+    lanes: int
+    name: str = "cached_attention"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when it has no such attention."""
+        found = list(find_attention(graph))
+        while found:
+            rewriting = _Rewriting(graph, self.lanes, found)
+            try:
+                return rewriting.run()
+            except NoLanesError:
+                # The one that was not suitable stays; so this ends.
+                found.remove(rewriting.current)
+        return graph
+
+
+class _Rewriting:
+    """current: the attention that is being rewritten."""
+
+    def __init__(self, graph: Graph, block: int, found: Sequence[Attention]) -> None:
+        types = {name: graph.types[name] for name in (*graph.inputs, *graph.constants)}
+        self.graph, self.current = graph, found[0]
+        self.builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), types)
+        self.names = {name: name for name in types}
+        self.lanes = Lanes(graph, self.builder, self.read, block)
+        self.heads = HeadGroups(graph, self.builder, self.lanes, self.read, block)
+        self.dense = {each.dense.output: each for each in found}
+        self.rows: dict[str, tuple[Attention, str]] = {}
+        self.copies: dict[str, str] = {}
+        for each in found:
+            self.current = each
+            self._keep_rows(each)
+        self.wanted = frozenset(self._behind_rows())
+
+    def run(self) -> Graph:
+        """Raises NoLanesError."""
+        for node in self.graph.nodes:
+            for name in node.outputs:
+                self.read(name)
+        outputs = [self.names[name] for name in self.graph.outputs]
+        self.builder.export(outputs, self.graph.outputs)
+        return EliminateDead().run(self.builder.build(self.graph.outputs))
+
+    def read(self, name: str) -> str:
+        """The tensor ``name`` in the new graph, and what it is made of before it."""
+        if name in self.names:
+            return self.names[name]
+        node = self.graph.producer(name)
+        assert node is not None
+        if name in self.dense:
+            self.current = self.dense[name]
+            self.names[name] = self.attention(self.current)
+        elif name in self.wanted and (moved := self.moved(name)):
+            self.names[name] = moved
+        else:
+            inputs = tuple(self.read(each) for each in node.inputs)
+            made = self.builder.node_outputs(node.operator, inputs, node.output, node.origin)
+            self.names.update(zip(node.outputs, made, strict=True))
+        return self.names[name]
+
+    def _keep_rows(self, each: Attention) -> None:
+        """Let whatever else reads keys or values read what the attention computes."""
+        for tensor in (each.keys.new, each.values.new):
+            for base in {name for name, _ in self.lanes.elements(tensor).reshape(-1)}:
+                self.rows[base] = each, tensor
+
+    def _behind_rows(self) -> Iterator[str]:
+        """Keys and values, and what is moved of them, as far as it is not joined with others."""
+        found = set(self.rows)
+        for node in self.graph.nodes:
+            if isinstance(node.operator, MOVES) and found.issuperset(node.inputs):
+                found.update(node.outputs)
+        yield from found
+
+    def moved(self, name: str) -> str | None:
+        """A tensor whose elements are those of new rows; None for another one."""
+        elements = self.lanes.elements(name)
+        found = {self.rows.get(base) for base, _ in elements.reshape(-1)}
+        if len(found) > 1 or None in found:
+            return None
+        ((self.current, tensor),) = (each for each in found if each is not None)
+        each, parts, order = self.current, list[str](), list[Element]()
+        for group in self.heads.groups(each):
+            row, channels = self.heads.rows_of(each, tensor, group)
+            if row not in self.copies:
+                copy = self.builder.node(COPY, (row,), f"{tensor}/copy", tensor)
+                vector = Reshape((len(channels),))
+                self.copies[row] = self.builder.node(vector, (copy,), f"{tensor}/flat", tensor)
+            parts.append(self.copies[row])
+            order += channels
+        builder, places = self.builder, {channel: n for n, channel in enumerate(order)}
+        if any(element not in places for element in elements.reshape(-1)):
+            raise NoLanesError("a tensor that is more than keys or values")
+        flat = parts[0]
+        if len(parts) > 1:
+            flat = builder.node(Concatenate(0), tuple(parts), f"{name}/parts", name)
+        index = np.array([places[element] for element in elements.reshape(-1)])
+        if not np.array_equal(index, np.arange(len(order))):
+            constant = builder.constant(f"{name}/order", index)
+            flat = builder.node(Gather(0), (flat, constant), f"{name}/ordered", name)
+        return builder.node(Reshape(elements.shape), (flat,), name, name)
+
+    def attention(self, each: Attention) -> str:
+        """What the dense layer behind it makes."""
+        heads, rows, size = each.shape
+        mixes = tuple(self.heads.mixed(each, group) for group in self.heads.groups(each))
+        builder, origin, dense = self.builder, each.dense.origin, each.dense
+        mix = mixes[0]
+        if len(mixes) > 1:
+            mix = builder.node(Concatenate(3), mixes, f"{each.result.output}/heads", origin)
+        weights = self.graph.constants[dense.inputs[1]]
+        kernel = np.empty((len(weights), 1, rows, heads * size), np.int8)
+        for place, (name, element) in enumerate(self.lanes.elements(dense.inputs[0]).reshape(-1)):
+            if name != each.result.output:
+                raise NoLanesError("a dense layer of more than an attention")
+            head, row, channel = np.unravel_index(element, each.shape)
+            kernel[:, 0, row, head * size + channel] = weights[:, place]
+        assert isinstance(dense.operator, Dense)
+        zero_points = dense.operator.zero_point, dense.operator.weight_zero_point
+        constant = builder.constant(f"{dense.output}/kernel", kernel)
+        conv = Conv2d((1, 1), (0, 0, 0, 0), 1, *zero_points)
+        inputs = (mix, constant, self.read(dense.inputs[2]))
+        name = builder.node(conv, inputs, f"{dense.output}/sum", origin)
+        shape = Reshape(self.graph.types[dense.output].shape)
+        return builder.node(shape, (name,), dense.output, origin)

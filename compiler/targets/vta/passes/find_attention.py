@@ -1,0 +1,143 @@
+"""Attention of one token over a cache, as it stands in a graph of integer layers.
+
+K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
+RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
+RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....graph.ir import Graph, Node
+from ....graph.operators.integer.products import Dense, RowProducts
+from ....graph.operators.integer.softmax import RowSoftmax
+from ....graph.operators.integer.values import Add, Lookup, Requantize
+from ....graph.operators.movement import Concatenate, Reshape, Transpose
+
+__all__ = ["Attention", "Cache", "find_attention"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Tensors of runs before, int8[..., heads, positions, size], and of this, with one position."""
+
+    past: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Nodes from the first product to the dense layer behind the last.
+
+    shape: heads of keys, rows of queries for each, elements of a head.  past: positions before.
+    tables: between scores and softmax.  mask: the sum with a mask, and which operand that is.
+    """
+
+    shape: tuple[int, int, int]
+    past: int
+    keys: Cache
+    values: Cache
+    scores: Node
+    finish: Node
+    tables: tuple[Node, ...]
+    mask: tuple[Node, int] | None
+    softmax: Node
+    mix: Node
+    result: Node
+    dense: Node
+
+
+def find_attention(graph: Graph) -> Iterator[Attention]:
+    """Each that stands so, all tensors between read by the next node alone."""
+    for node in graph.nodes:
+        if isinstance(node.operator, RowProducts):
+            found = _behind(graph, node)
+            if found is not None:
+                yield found
+
+
+def _behind(graph: Graph, mix: Node) -> Attention | None:
+    """The attention whose last product is ``mix``."""
+    softmax = graph.producer(mix.inputs[0])
+    if softmax is None or not isinstance(softmax.operator, RowSoftmax):
+        return None
+    result = _reader(graph, mix)
+    if result is None or not isinstance(result.operator, Requantize):
+        return None
+    dense = _reader(graph, result)
+    while dense is not None and isinstance(dense.operator, Reshape):
+        dense = _reader(graph, dense)
+    if dense is None or not isinstance(dense.operator, Dense):
+        return None
+    node, mask, tables = graph.producer(softmax.inputs[0]), None, list[Node]()
+    if node is not None and isinstance(node.operator, Add):
+        inside = [_is_score(graph, name) for name in node.inputs]
+        if sum(inside) != 1:
+            return None
+        mask = node, int(inside[0])
+        node = graph.producer(node.inputs[1 - mask[1]])
+    while node is not None and isinstance(node.operator, Lookup):
+        tables.insert(0, node)
+        node = graph.producer(node.inputs[0])
+    if node is None or not isinstance(node.operator, Requantize):
+        return None
+    scores = graph.producer(node.inputs[0])
+    if scores is None or not isinstance(scores.operator, RowProducts):
+        return None
+    chain = (scores, node, *tables, *([mask[0]] if mask else []), softmax)
+    if any(_reader(graph, each) is None for each in chain):
+        return None
+    if any(graph.types[each.inputs[1]].rank > 1 for each in tables):
+        return None
+    keys = _cache(graph, scores.inputs[1], turned=False)
+    values = _cache(graph, mix.inputs[1], turned=True)
+    if keys is None or values is None:
+        return None
+    *outer, heads, rows, size = (1, *graph.types[scores.inputs[0]].shape)
+    *_, past, _ = graph.types[keys.past].shape
+    if (
+        set(outer) != {1}
+        or graph.types[dense.output].elements != graph.types[dense.output].shape[-1]
+    ):
+        return None
+    shape = heads, rows, size
+    return Attention(
+        shape, past, keys, values, scores, node, tuple(tables), mask, softmax, mix, result, dense
+    )
+
+
+def _reader(graph: Graph, node: Node) -> Node | None:
+    """The one node that reads a node's result; None where there are several, or it is an output."""
+    readers = graph.consumers(node.output)
+    return readers[0] if len(readers) == 1 and node.output not in graph.outputs else None
+
+
+def _is_score(graph: Graph, name: str) -> bool:
+    """Whether a tensor is scores, perhaps by tables."""
+    node = graph.producer(name)
+    while node is not None and isinstance(node.operator, Lookup):
+        node = graph.producer(node.inputs[0])
+    return node is not None and isinstance(node.operator, Requantize)
+
+
+def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
+    """What a tensor of rows joins: positions of a cache, and a last one.  turned: it is columns."""
+    node = graph.producer(name)
+    if turned:
+        if node is None or not isinstance(node.operator, Transpose):
+            return None
+        *order, row, column = node.operator.permutation
+        if (*order, column, row) != tuple(range(len(order) + 2)):
+            return None
+        node = graph.producer(node.inputs[0])
+    if node is None or not isinstance(node.operator, Concatenate) or len(node.inputs) != PARTS:
+        return None
+    rank = graph.types[node.output].rank
+    past, new = node.inputs
+    if node.operator.axis != rank - 2 or graph.types[new].shape[-2] != 1:
+        return None
+    return Cache(past, new)
+
+
+PARTS = 2
+"""Tensors that are joined: a cache, and what a run adds."""

@@ -1,0 +1,252 @@
+"""Heads of an attention that lie side by side: their queries, keys, values, scores and results."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....graph.ir import Graph, GraphBuilder
+from ....graph.operators.assembly import Append, Assemble
+from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.values import Requantize
+from ....graph.operators.integer.windows import Upsample2d
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from .find_attention import Attention
+from .lanes import Element, Lanes, NoLanesError
+
+__all__ = ["Group", "HeadGroups"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Heads whose keys lie side by side: the number of the first, how many; elements of a head in
+    the order in which they are channels, of which ``parts`` runs each have all heads.
+    """
+
+    first: int
+    heads: int
+    order: tuple[int, ...]
+    parts: int
+
+    @property
+    def channels(self) -> list[tuple[int, int]]:
+        """Head, counted from the first, and element of each channel."""
+        size = len(self.order) // self.parts
+        runs = [self.order[start : start + size] for start in range(0, len(self.order), size)]
+        return [(head, each) for run in runs for head in range(self.heads) for each in run]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadGroups:
+    """graph: that has the attention.  builder: of the new graph; read: the name there of a tensor.
+    block: channels of a block.
+    """
+
+    graph: Graph
+    builder: GraphBuilder
+    lanes: Lanes
+    read: Callable[[str], str]
+    block: int
+
+    def groups(self, each: Attention) -> list[Group]:
+        """As few heads together as fill blocks.
+
+        Raises NoLanesError.
+        """
+        heads, _, size = each.shape
+        query, key = (
+            self.lanes.elements(name).reshape(-1, size)[0]
+            for name in (each.scores.inputs[0], each.keys.new)
+        )
+        signs = [
+            (self.lanes.signature(query[e]), self.lanes.signature(key[e])) for e in range(size)
+        ]
+        kinds = list(dict.fromkeys(signs))
+        order = tuple(sorted(range(size), key=lambda e: kinds.index(signs[e])))
+        sizes = {signs.count(kind) for kind in kinds}
+        together = [
+            n for n in range(1, heads + 1) if heads % n == 0 and n * min(sizes) % self.block == 0
+        ]
+        if len(sizes) > 1 or not together or each.past % self.block:
+            raise NoLanesError("heads or positions that fill no blocks")
+        return [
+            Group(first, together[0], order, len(kinds)) for first in range(0, heads, together[0])
+        ]
+
+    def rows_of(self, each: Attention, tensor: str, group: Group) -> tuple[str, list[Element]]:
+        """The new row of keys or values of a group of heads, [1, 1, 1, C], and what its channels
+        are.
+        """
+        size = each.shape[2]
+        of_head = self.lanes.elements(tensor).reshape(-1, size)
+        channels = group.channels if tensor == each.keys.new else plain_channels(group)
+        elements = [of_head[group.first + head, place] for head, place in channels]
+        self.lanes.prepare(elements)
+        return self.lanes.image(elements).name, elements
+
+    def mixed(self, each: Attention, group: Group) -> str:
+        """The results of a group of heads: [1, 1, rows, heads * size]."""
+        builder, origin, stem = self.builder, each.mix.origin, each.mix.output
+        operator = each.mix.operator
+        assert isinstance(operator, RowProducts)
+        finish, constants = each.result.operator, self.graph.constants
+        assert isinstance(finish, Requantize)
+        values = self.values(each, group, operator.y_zero_point)
+        share = self.shares(each, group)
+        name = builder.node(operator, (share, values), f"{stem}/heads", origin)
+        count = group.heads * each.shape[2]
+        scale = constants[each.result.inputs[1]]
+        inputs = (name, builder.constant(f"{stem}/scale", np.full(count, scale[0])))
+        name = builder.node(finish, inputs, f"{stem}/mixed", each.result.origin)
+        if group.heads == 1:
+            return name
+        own = np.zeros((count, 1, group.heads, 1), np.int8)
+        for channel, (head, _) in enumerate(plain_channels(group)):
+            own[channel, 0, head] = 1
+        conv = Conv2d((1, group.heads), (0, 0, 0, 0), count, finish.zero_point)
+        weights = builder.constant(f"{stem}/own", own)
+        bias = builder.constant(f"{stem}/bias", np.zeros(count, np.int32))
+        name = builder.node(conv, (name, weights, bias), f"{stem}/own", origin)
+        ones = builder.constant(f"{stem}/ones", np.ones(count, np.float32))
+        same = Requantize(finish.zero_point, -128, 127)
+        return builder.node(same, (name, ones), f"{stem}/picked", origin)
+
+    def shares(self, each: Attention, group: Group) -> str:
+        """What softmax makes of the scores: [1, 1, rows * heads, positions]."""
+        builder, constants, origin = self.builder, self.graph.constants, each.scores.origin
+        query, keys = self.queries(each, group), self.keys(each, group)
+        name = builder.node(each.scores.operator, (query, keys), each.scores.output, origin)
+        count = each.past + 1
+        scale = np.full(count, constants[each.finish.inputs[1]][0])
+        inputs = (name, builder.constant(f"{each.finish.output}/scale", scale))
+        name = builder.node(each.finish.operator, inputs, each.finish.output, each.finish.origin)
+        for table in each.tables:
+            inputs = (name, self.read(table.inputs[1]))
+            name = builder.node(table.operator, inputs, table.output, table.origin)
+        if each.mask is not None:
+            node, side = each.mask
+            pair = [name, name]
+            pair[side] = self.mask(each, node.inputs[side], each.shape[1] * group.heads)
+            name = builder.node(node.operator, tuple(pair), node.output, node.origin)
+        softmax = each.softmax
+        return builder.node(softmax.operator, (name,), softmax.output, softmax.origin)
+
+    def mask(self, each: Attention, name: str, rows: int) -> str:
+        """A mask of positions, for each row: [1, 1, rows, positions].
+
+        Raises NoLanesError where rows have masks of their own.
+        """
+        elements = self.lanes.elements(name).reshape(-1, each.past + 1)
+        row = list(elements[0])
+        if any(list(other) != row for other in elements):
+            raise NoLanesError("a mask for each row")
+        whole = self.lanes.given(row, np.ones((1, len(row)), bool), 0)
+        if rows == 1:
+            return whole
+        return self.builder.node(Upsample2d((1, rows)), (whole,), f"{name}/rows", each.mix.origin)
+
+    def queries(self, each: Attention, group: Group) -> str:
+        """Rows of one head's query each: [1, 1, rows * heads, channels]."""
+        _, rows, size = each.shape
+        operator = each.scores.operator
+        assert isinstance(operator, RowProducts)
+        elements = self.lanes.elements(each.scores.inputs[0]).reshape(-1, rows, size)
+        channels = group.channels
+        own = np.array([[head == n for head, _ in channels] for n in range(group.heads)])
+        runs = len(channels) // group.parts
+        self.lanes.prepare(
+            *(
+                [elements[group.first + h, row, e] for h, e in channels]
+                for row in range(rows)
+                for group in self.groups(each)
+            )
+        )
+        parts: list[str] = []
+        for start in range(0, len(channels), runs):
+            images = []
+            for row in range(rows):
+                run = [elements[group.first + h, row, e] for h, e in channels[start:][:runs]]
+                image = self.lanes.image(run, own[:, start : start + runs])
+                if group.heads > 1 and image.blank != operator.x_zero_point:
+                    raise NoLanesError("queries whose zero is not their zero point")
+                images.append(image.name)
+            name = images[0]
+            if rows > 1:
+                starts = tuple((0, row * group.heads) for row in range(rows))
+                whole = Assemble((1, rows * group.heads), starts, (1, 1))
+                name = self.builder.node(whole, tuple(images), f"{name}/rows", each.scores.origin)
+            parts.append(name)
+        if len(parts) == 1:
+            return parts[0]
+        stem = f"{each.scores.inputs[0]}/heads"
+        return self.builder.node(Concatenate(3), tuple(parts), stem, each.scores.origin)
+
+    def keys(self, each: Attention, group: Group) -> str:
+        """Rows of the cache, and the new one: [1, 1, positions, channels]."""
+        size, past = each.shape[2], each.keys.past
+        builder, origin, stem = self.builder, self.origin(past), f"{past}/rows"
+        name = self.heads_of(each, past, group)
+        if group.order != tuple(range(size)):
+            order = builder.constant(f"{stem}/order", np.array(group.order))
+            name = builder.node(Gather(2), (name, order), stem, origin)
+        apart = (group.heads, each.past, group.parts, size // group.parts)
+        name = builder.node(Reshape(apart), (name,), stem, origin)
+        name = builder.node(Transpose((1, 2, 0, 3)), (name,), stem, origin)
+        count = group.heads * size
+        name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
+        name = self.with_room(name, 0, stem, origin)
+        room = builder.types[name].shape[0]
+        name = builder.node(Reshape((1, 1, room, count)), (name,), stem, origin)
+        new, _ = self.rows_of(each, each.keys.new, group)
+        joined = Append(2, each.past)
+        return builder.node(joined, (name, new), f"{past}/joined", each.scores.origin)
+
+    def values(self, each: Attention, group: Group, zero_point: int) -> str:
+        """Columns of the cache, and the new one: [1, 1, channels, positions]."""
+        past, count = each.values.past, group.heads * each.shape[2]
+        builder, origin, stem = self.builder, self.origin(past), f"{past}/columns"
+        name = self.heads_of(each, past, group)
+        name = builder.node(Transpose((0, 2, 1)), (name,), stem, origin)
+        name = builder.node(Reshape((count, each.past)), (name,), stem, origin)
+        name = self.with_room(name, 1, stem, origin)
+        room = builder.types[name].shape[1]
+        name = builder.node(Reshape((1, 1, count, room)), (name,), stem, origin)
+        new, _ = self.rows_of(each, each.values.new, group)
+        origin = each.mix.origin
+        unit = builder.constant(f"{stem}/unit", np.eye(count, dtype=np.int8)[None, None])
+        new = builder.node(RowProducts(0, zero_point), (unit, new), f"{stem}/new", origin)
+        one = builder.constant(f"{stem}/scale", np.ones(1, np.float32))
+        same = Requantize(zero_point, -128, 127)
+        new = builder.node(same, (new, one), f"{stem}/new", origin)
+        return builder.node(Append(3, each.past), (name, new), f"{past}/joined", origin)
+
+    def origin(self, name: str) -> str:
+        """The model's node that a tensor comes from."""
+        node = self.graph.producer(name)
+        return name if node is None else node.origin
+
+    def heads_of(self, each: Attention, past: str, group: Group) -> str:
+        """The heads of a group: [heads, positions, size]."""
+        heads, _, size = each.shape
+        stem, builder = f"{past}/heads", self.builder
+        name = self.read(past)
+        whole = (heads, each.past, size)
+        if builder.types[name].shape != whole:
+            name = builder.node(Reshape(whole), (name,), stem, past)
+        if group.heads == heads:
+            return name
+        cut = Slice((group.first, 0, 0), (1, 1, 1), (group.heads, each.past, size))
+        return builder.node(cut, (name,), stem, past)
+
+    def with_room(self, name: str, axis: int, stem: str, origin: str) -> str:
+        """Positions of a cache, and so many behind them that the next one begins a block."""
+        shape = list(self.builder.types[name].shape)
+        shape[axis] = self.block
+        more = self.builder.constant(f"{stem}/room", np.zeros(shape, np.int8))
+        return self.builder.node(Concatenate(axis), (name, more), stem, origin)
+
+
+def plain_channels(group: Group) -> list[tuple[int, int]]:
+    """Head and element of each channel, head by head."""
+    return [(head, place) for head in range(group.heads) for place in range(len(group.order))]

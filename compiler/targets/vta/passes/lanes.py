@@ -1,0 +1,295 @@
+"""Vectors of a token as channels of an image, in any order, computed again from the last products.
+
+A decoder's layers are vectors.  Reshape, Transpose, Slice and Concatenate between them, as those of
+rotary positions, only say which element meets which.  An order of the result's elements asks for an
+order of the operands', and so on: a dense layer gives its outputs in any order, and the host what
+it makes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....dtypes import DType
+from ....graph.ir import Graph, GraphBuilder, Node
+from ....graph.operators.indexing import Gather
+from ....graph.operators.integer.norm import RowNorm
+from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
+from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.windows import Upsample2d
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+
+__all__ = ["MOVES", "Element", "Lanes", "NoLanesError"]
+
+Element = tuple[str, int]
+"""A tensor, and the place of one of its elements, all dimensions counted as one."""
+
+Mask = NDArray[np.bool_]
+"""bool[rows, channels]: where a row has an element, and not the zero point."""
+
+MOVES = (Reshape, Transpose, Slice, Concatenate, Upsample2d)
+LAYERS = (Dense, Conv2d, RowNorm, RowProducts, AnyRequantize, AnyAdd, AnyMultiply)
+
+
+class NoLanesError(Exception):
+    """The vectors cannot be had in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """An image of the new graph; ``blank``: what it holds where a row has no element."""
+
+    name: str
+    blank: int
+
+
+@dataclass(slots=True)
+class Lanes:
+    """graph: that has the vectors.  builder: of the new graph; read: the name there of a tensor of
+    ``graph``.  block: channels of a block.
+    """
+
+    graph: Graph
+    builder: GraphBuilder
+    read: Callable[[str], str]
+    block: int
+    inside: frozenset[str] = field(init=False)
+    _made: dict[tuple[object, ...], _Image] = field(default_factory=dict)
+    _traced: dict[str, tuple[list[str], NDArray[np.int64], NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        found: set[str] = set()
+        for node in self.graph.nodes:
+            if isinstance(node.operator, LAYERS) or found.intersection(node.inputs):
+                found.update(node.outputs)
+        self.inside = frozenset(found)
+
+    def elements(self, name: str) -> NDArray[np.object_]:
+        """What each element of a tensor is, beneath movements: Elements in the tensor's shape."""
+        bases, which, places = self._trace(name)
+        found = np.empty(which.shape, object)
+        for at in np.ndindex(which.shape):
+            found[at] = bases[which[at]], int(places[at])
+        return found
+
+    def _trace(self, name: str) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+        """The tensors beneath movements; for each element which one, and its place there."""
+        if name not in self._traced:
+            node, shape = self.graph.producer(name), self.graph.types[name].shape
+            if node is None or not self._moves(node):
+                places = np.arange(prod(shape)).reshape(shape)
+                self._traced[name] = [name], np.zeros(shape, np.int64), places
+            else:
+                bases: list[str] = []
+                parts = []
+                given = [name for name in node.inputs[1:] if isinstance(node.operator, Gather)]
+                known = [self.graph.constants[name] for name in given]
+                for each in node.inputs[: len(node.inputs) - len(known)]:
+                    below, which, places = self._trace(each)
+                    bases += [base for base in below if base not in bases]
+                    number = np.array([bases.index(base) for base in below])
+                    parts.append((number[which], places))
+                (which,) = node.operator.evaluate([*(part[0] for part in parts), *known])
+                (places,) = node.operator.evaluate([*(part[1] for part in parts), *known])
+                self._traced[name] = bases, which, places
+        return self._traced[name]
+
+    def _moves(self, node: Node) -> bool:
+        """Whether it only says where elements are."""
+        picks = isinstance(node.operator, Gather) and node.inputs[1] in self.graph.constants
+        return picks or isinstance(node.operator, MOVES)
+
+    def signature(self, element: Element) -> tuple[object, ...]:
+        """The tensors that an element is computed from: what must lie in blocks of their own."""
+        base, place = element
+        node = self.graph.producer(base)
+        if node is None or base not in self.inside or not isinstance(node.operator, ROWWISE):
+            return (base,)
+        return (base, *(self.signature(each) for each in self._operands(node, place)))
+
+    def _operands(self, node: Node, place: int) -> list[Element]:
+        """What an element of an element-wise node is made of."""
+        shape, found = self.graph.types[node.output].shape, list[Element]()
+        at = np.unravel_index(place, shape)
+        for name in node.inputs[: 1 if isinstance(node.operator, Lookup) else 2]:
+            bases, which, places = self._trace(name)
+            own = tuple(int(i) % size for i, size in zip(at, which.shape, strict=True))
+            found.append((bases[which[own]], int(places[own])))
+        return found
+
+    def image(self, elements: Sequence[Element], mask: Mask | None = None) -> _Image:
+        """``elements`` as the channels of an image [1, 1, rows, channels]; one row without a mask.
+
+        Raises NoLanesError.
+        """
+        runs = [list(run) for _, run in groupby(elements, key=lambda each: each[0])]
+        if any(len(run) % self.block for run in runs[:-1]):
+            raise NoLanesError("vectors that do not fill blocks")
+        parts, first = list[_Image](), 0
+        for run in runs:
+            within = None if mask is None else mask[:, first : first + len(run)]
+            parts.append(self._run(run[0][0], [place for _, place in run], within))
+            first += len(run)
+        if len({part.blank for part in parts}) > 1:
+            raise NoLanesError("vectors of different zero points")
+        if len(parts) == 1:
+            return parts[0]
+        names = tuple(part.name for part in parts)
+        if names not in self._made:
+            name = self.builder.node(Concatenate(3), names, f"{names[0]}/joined", elements[0][0])
+            self._made[names] = _Image(name, parts[0].blank)
+        return self._made[names]
+
+    def prepare(self, *vectors: Sequence[Element]) -> None:
+        """Let one layer make the outputs of a dense layer that ``vectors`` come from.
+
+        Raises NoLanesError.
+        """
+        wanted: dict[str, dict[tuple[int, ...], None]] = {}
+        for elements in vectors:
+            self._collect(elements, wanted)
+        for base, runs in wanted.items():
+            keys = [(base, run, None) for run in runs]
+            if len(keys) < 2 or any(key in self._made for key in keys):
+                continue
+            if any(len(run) % self.block for run in runs):
+                continue
+            whole = self._run(base, [place for run in runs for place in run], None)
+            first = 0
+            for key, run in zip(keys, runs, strict=True):
+                part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, 1, len(run)))
+                name = self.builder.node(part, (whole.name,), f"{base}/run", base)
+                self._made[key], first = _Image(name, whole.blank), first + len(run)
+
+    def _collect(
+        self, elements: Sequence[Element], wanted: dict[str, dict[tuple[int, ...], None]]
+    ) -> None:
+        """Add to ``wanted`` the outputs of dense layers that elements come from, run by run."""
+        for base, run in groupby(elements, key=lambda each: each[0]):
+            places = [place for _, place in run]
+            node = self.graph.producer(base)
+            if node is None or base not in self.inside:
+                continue
+            if isinstance(node.operator, Requantize):
+                wanted.setdefault(base, {})[tuple(places)] = None
+            elif isinstance(node.operator, ROWWISE):
+                operands = zip(*(self._operands(node, place) for place in places), strict=True)
+                for side in operands:
+                    self._collect(side, wanted)
+
+    def _run(self, base: str, places: list[int], mask: Mask | None) -> _Image:
+        key = (base, tuple(places), None if mask is None else (mask.shape, mask.tobytes()))
+        if key not in self._made:
+            self._made[key] = self._compute(base, places, mask)
+        return self._made[key]
+
+    def _compute(self, base: str, places: list[int], mask: Mask | None) -> _Image:
+        node = self.graph.producer(base)
+        if node is None or base not in self.inside:
+            raise NoLanesError(f"{base!r} is not computed by layers")
+        operator, origin = node.operator, node.origin
+        if isinstance(operator, Requantize):
+            if mask is not None and not mask.all():
+                raise NoLanesError(f"{base!r} is made of weights alone")
+            return self._products(node, operator, places)
+        if not isinstance(operator, ROWWISE):
+            raise NoLanesError(f"{base!r} comes from {type(operator).__name__}")
+        operands = zip(*(self._operands(node, place) for place in places), strict=True)
+        sides = [list(each) for each in operands]
+        if isinstance(operator, Multiply):
+            return self._multiply(base, operator, sides, mask, origin)
+        images = [self.image(side, mask) for side in sides]
+        blanks = [np.array([image.blank], np.int8) for image in images]
+        inputs = tuple(image.name for image in images)
+        if isinstance(operator, Lookup):
+            table = self.graph.constants[node.inputs[1]]
+            if table.ndim > 1:
+                raise NoLanesError(f"{base!r} has a table for each channel")
+            inputs, blanks = (*inputs, self.read(node.inputs[1])), [*blanks, table]
+        (blank,) = operator.evaluate(blanks)
+        return _Image(self.builder.node(operator, inputs, f"{base}/lanes", origin), int(blank[0]))
+
+    def _products(self, node: Node, operator: Requantize, places: list[int]) -> _Image:
+        """Some outputs of a dense layer, in this order."""
+        total = self.graph.producer(node.inputs[0])
+        shape = self.graph.types[node.output].shape
+        if total is None or not isinstance(total.operator, Dense) or prod(shape[:-1]) != 1:
+            raise NoLanesError(f"{node.output!r} is not what a dense layer makes of one row")
+        constants, builder, stem = self.graph.constants, self.builder, f"{node.output}/lanes"
+        weights, bias = (constants[name][places] for name in total.inputs[1:])
+        x = self.read(total.inputs[0])
+        x = builder.node(Reshape((1, 1, 1, weights.shape[1])), (x,), f"{stem}/x", node.origin)
+        zero_points = total.operator.zero_point, total.operator.weight_zero_point
+        inputs = (
+            x,
+            builder.constant(f"{stem}/weights", weights[:, None, None]),
+            builder.constant(f"{stem}/bias", bias),
+        )
+        conv = Conv2d((1, 1), (0, 0, 0, 0), 1, *zero_points)
+        name = builder.node(conv, inputs, f"{stem}/sum", total.origin)
+        scale = builder.constant(f"{stem}/scale", constants[node.inputs[1]][places])
+        name = builder.node(operator, (name, scale), stem, node.origin)
+        return _Image(name, operator.zero_point)
+
+    def _multiply(
+        self,
+        base: str,
+        operator: Multiply,
+        sides: list[list[Element]],
+        mask: Mask | None,
+        origin: str,
+    ) -> _Image:
+        """Where the mask says so, what the host gives is the zero point, and so is the product."""
+        zero_points = operator.a_zero_point, operator.b_zero_point
+        given = [not self.inside.intersection(name for name, _ in side) for side in sides]
+        if given == [True, False]:
+            sides, zero_points, given = sides[::-1], zero_points[::-1], given[::-1]
+        if given != [False, True]:
+            if mask is not None and not mask.all():
+                raise NoLanesError(f"{base!r} multiplies two results of layers")
+            a, b = (self.image(side).name for side in sides)
+            return _Image(
+                self.builder.node(operator, (a, b), f"{base}/lanes", origin), operator.zero_point
+            )
+        whole = np.ones((1, len(sides[0])), bool) if mask is None else mask
+        own, other = self.image(sides[0]).name, self.given(sides[1], whole, zero_points[1])
+        turned = Multiply(
+            operator.ratio, zero_points[1], zero_points[0],
+            operator.zero_point, operator.low, operator.high, operator.unsigned,
+        )  # fmt: skip
+        name = self.builder.node(turned, (other, own), f"{base}/lanes", origin)
+        return _Image(name, operator.zero_point)
+
+    def given(self, elements: Sequence[Element], mask: Mask, blank: int) -> str:
+        """What the host makes as rows [1, 1, rows, channels], with ``blank`` where the mask is not.
+
+        Raises NoLanesError.
+        """
+        names = {name for name, _ in elements}
+        if len(names) > 1:
+            raise NoLanesError("the host's elements are of several tensors")
+        (name,) = names
+        count = self.graph.types[name].elements
+        places = np.where(mask, [place for _, place in elements], count)
+        key = (name, places.tobytes(), places.shape, blank)
+        if key not in self._made:
+            builder, stem = self.builder, f"{name}/rows"
+            x = builder.node(Reshape((count,)), (self.read(name),), stem, name)
+            more = builder.constant(f"{stem}/blank", np.array([blank], np.int8))
+            x = builder.node(Concatenate(0), (x, more), stem, name)
+            index = builder.constant(f"{stem}/places", places.reshape(-1).astype(np.int64))
+            x = builder.node(Gather(0), (x, index), stem, name)
+            x = builder.node(Reshape((1, 1, *places.shape)), (x,), stem, name)
+            assert builder.types[x].dtype is DType.INT8
+            self._made[key] = _Image(x, blank)
+        return self._made[key].name
+
+
+ROWWISE = (Add, Multiply, Lookup)

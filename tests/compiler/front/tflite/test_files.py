@@ -1,0 +1,98 @@
+"""TensorFlow Lite's files whose tables contradict themselves, and four-bit constants."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.errors import ModelError
+
+pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
+
+from dovetail.compiler.front.tflite.schema import read_file
+from dovetail.compiler.front.tflite.source import TfliteModel
+
+from .build import Op, Tensor, write, write_subgraphs
+
+Y = Tensor("y", (2, 3))
+
+
+def relu(x: Tensor, inputs: tuple[int, ...] = (0,), outputs: tuple[int, ...] = (1,)) -> bytes:
+    """A model of one operator that reads ``x``."""
+    return write([x, Y], [Op("RELU", inputs, (1,))], [0], outputs)
+
+
+def scaled(scales: tuple[float, ...], zeros: tuple[int, ...] = ()) -> bytes:
+    return relu(Tensor("x", (2, 3), "int8", None, scales, zeros))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"TFL3", "required the identifier TFL3"),
+        (relu(Y).replace(b"TFL3", b"TFL2"), "required the identifier TFL3"),
+        (write_subgraphs([]), "no subgraph"),
+        (relu(Tensor("x", (1,) * 33)), "tensor 'x' has shape"),
+        (relu(Tensor("x", (2, -2))), r"tensor 'x' has shape \[2, -2\]"),
+        (relu(Y, inputs=(2,)), r"tensors \[2\] of 2"),
+        (relu(Y, inputs=(-2,)), r"tensors \[-2\] of 2"),
+        (relu(Y, outputs=(-1,)), "an input or output of a subgraph is left out"),
+        (scaled((0.1,) * 3, (1, 2)), "tensor 'x': 3 scales, 2 zero points"),
+        (scaled((0.1,), (1 << 31,)), "tensor 'x': zero points must be of int32"),
+        (scaled((0.1, float("inf"))), "tensor 'x': scales must be finite and 0 or more"),
+        (scaled((-0.5,)), "tensor 'x': scales must be finite and 0 or more"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(content: bytes, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        read_file(content)
+
+
+def test_what_is_at_its_limit_is_read() -> None:
+    (graph,) = read_file(relu(Tensor("x", (1,) * 30 + (-1, 0)))).subgraphs
+    assert graph.tensors[0].shape == (*(1,) * 31, 0)
+    (graph,) = read_file(scaled((0.0, 0.5), ((1 << 31) - 1,))).subgraphs
+    quantization = graph.tensors[0].quantization
+    assert quantization is not None
+    assert quantization.zero_points == ((1 << 31) - 1,) * 2
+
+
+def test_a_constant_has_as_many_bytes_as_its_shape_asks_for() -> None:
+    short = Tensor("c", (5,), data=np.zeros(4, np.float32))
+    long = Tensor("d", (3,), data=np.arange(4, dtype=np.float32))
+    flags = Tensor("e", (3,), "bool", np.asarray([0, 2, 255], np.uint8))
+    file = read_file(write([short, long, flags, Y], [], [], [3]))
+    first, second, third = file.subgraphs[0].tensors[:3]
+    with pytest.raises(ModelError, match=r"'c' of shape \[5\] needs 20 bytes; its buffer has 16"):
+        file.constant(first)
+    np.testing.assert_array_equal(file.constant(second), np.arange(3.0))
+    np.testing.assert_array_equal(file.constant(third), [False, True, True])
+
+
+def test_four_bits_are_signed_and_the_lower_half_of_a_byte_comes_first() -> None:
+    values = np.asarray([[-8, 7, -1], [0, 1, -7], [3, -4, 5]], np.int8)
+    pairs = np.append(values.reshape(-1), 0).astype(np.uint8).reshape(-1, 2) & 15
+    packed = Tensor("c", values.shape, "int4", pairs[:, 0] | pairs[:, 1] << 4)
+    file = read_file(write([packed, Y], [], [], [1]))
+    found = file.constant(file.subgraphs[0].tensors[0])
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found, values)
+
+
+def test_a_path_is_named_where_there_is_no_file_or_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.tflite"
+    with pytest.raises(ModelError, match=rf"no model file {path}"):
+        TfliteModel.of(path)
+    with pytest.raises(ModelError, match=rf"{tmp_path} cannot be read"):
+        TfliteModel.of(tmp_path)
+    path.write_bytes(b"something else")
+    with pytest.raises(ModelError, match=rf"{path} is not a TensorFlow Lite model: required"):
+        TfliteModel.of(path)
+    path.write_bytes(relu(Y))
+    model = TfliteModel.of(path)
+    assert TfliteModel.of(model) is model
+    assert [(each.name, each.shape) for each in (*model.inputs, *model.outputs)] == [
+        ("y", (2, 3)), ("y", (2, 3)),
+    ]  # fmt: skip
+    with pytest.raises(ModelError, match=r"dimensions \['n'\] are bound"):
+        model.bind({"n": 1})
