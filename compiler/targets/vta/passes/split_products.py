@@ -5,7 +5,7 @@
     Add(Concatenate(x, ...), Upsample2d(mask))
         ->  Concatenate(Add(x, mask), ...), where the mask is repeated for all matrices
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
-    RowProducts(Lookup(x[N, ...]), y)     ->  the same of each matrix of x, which is no image
+    RowProducts(Lookup(x[N, ...]), y)     ->  the same of each matrix of x; a batch is not an image
     Reshape(Transpose(Concatenate(x, ...)))
         ->  Concatenate along channels, where the heads of a batch entry become channels again, and
             along rows, where there are several such entries
