@@ -36,6 +36,7 @@ from .passes.cached_attention import CachedAttention
 from .passes.channel_tables import ChannelTables
 from .passes.constant_channels import ConstantChannels
 from .passes.dense_to_conv import DenseToConv
+from .passes.drop_taps import DropTaps
 from .passes.differences import Differences
 from .passes.exact_sums import ExactSums
 from .passes.fixed_averages import FixedAverages
@@ -97,7 +98,7 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     """
     return (
         *(FixedAverages(), RealFinishes(), ExactSums(), ConstantChannels()),
-        *(RaiseTransposes(), PadPixels()),
+        *(RaiseTransposes(), DropTaps(), PadPixels()),
         *(CachedAttention(lanes), Differences(), SplitProducts(lanes)),
         *(RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels()),
