@@ -31,7 +31,7 @@ STEPS = (
     *("import", "partition", "integer_layers", "fold_constants", "convert_layout"),
     *("split_transposed", "fold_pads", "fold_lookups", "eliminate_dead"),
     *("fixed_averages", "real_finishes", "exact_sums", "constant_channels", "raise_transposes"),
-    *("pad_pixels", "split_products", "rows_to_pixels", "channel_tables"),
+    *("drop_taps", "pad_pixels", "split_products", "rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels"),
     *("split_groups", "own_parts", "align_channels", "select_channels", "own_borders"),
     *("eliminate_dead", "fuse", "lower", "schedule", "place", "operations", "order", "tokens"),

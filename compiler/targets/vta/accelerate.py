@@ -36,8 +36,8 @@ from .passes.cached_attention import CachedAttention
 from .passes.channel_tables import ChannelTables
 from .passes.constant_channels import ConstantChannels
 from .passes.dense_to_conv import DenseToConv
-from .passes.drop_taps import DropTaps
 from .passes.differences import Differences
+from .passes.drop_taps import DropTaps
 from .passes.exact_sums import ExactSums
 from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
