@@ -27,7 +27,7 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.isa.registers import IDENTITY, REGISTERS, Control, Status
 from tests.vta_hw.axi_memory import Dram, attach_memory, random_pauses
-from tests.vta_hw.rtl import parameters, simulate, start_clock
+from tests.vta_hw.rtl import parameters, simulate_all, start_clock
 
 from .boards import SMALL_BOARD
 from .zynq_bench import make_zynq
@@ -87,13 +87,9 @@ async def a_burst_to_the_registers_is_an_error(dut: Any) -> None:
     assert await host.read_dword(offset) == 64
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_program_runs_from_its_base(seed: int) -> None:
-    simulate(make_zynq, a_program_runs_from_its_base, seed=seed)
-
-
-def test_a_burst_to_the_registers_is_an_error() -> None:
-    simulate(make_zynq, a_burst_to_the_registers_is_an_error)
+def test_a_program_runs_from_its_base_and_a_burst_to_the_registers_is_an_error() -> None:
+    runs = [(a_program_runs_from_its_base, {"seed": seed}) for seed in range(2)]
+    simulate_all(make_zynq, [*runs, (a_burst_to_the_registers_is_an_error, {})])
 
 
 def test_the_archive_has_all_that_vivado_needs() -> None:

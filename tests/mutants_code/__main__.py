@@ -21,12 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 MIRRORED, NEAREST = 5, 3
 """Test files at most that are always asked: those that mirror the faulty file, and others."""
-BROAD = (
-    "tests/compiler/debug/test_sound_networks.py",
-    "tests/conformance/test_meanings.py",
-    "tests/end_to_end/test_networks.py",
-    "tests/random_models/test_found.py",
-)
+BROAD = ("tests/conformance/test_meanings.py", "tests/random_models/test_found.py")
 """Test files that reach much, wherever a file stands; they are asked too."""
 FIRST, THEN = 20.0, 25.0
 """CPU seconds at most: of tests in files that mirror the faulty one, and of others."""

@@ -24,7 +24,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -41,12 +41,17 @@ from cocotb_tools.runner import Verilator
 from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file
 from dovetail.vta_hw import build, verilog
 
-__all__ = ["parameters", "simulate", "start_clock"]
+__all__ = ["RUNS", "VALUES", "parameters", "simulate", "simulate_all", "start_clock"]
 
 ROOT = Path(__file__).resolve().parents[2]
 GATEWARE = ("isa", "vta_hw", "bitstreams")
 """Folders that Verilog is made from."""
-PARAMETERS = "DOVETAIL_BENCH_PARAMETERS"
+RUNS = "DOVETAIL_BENCH_RUNS"
+"""Variable of a run: the module, name and values of each test, as JSON."""
+
+VALUES: dict[str, Any] = {}
+"""Values of the test that runs, inside the simulator."""
+
 TOP = "bench_top"
 PUBLIC = f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n'
 BUILD_ARGS = (
@@ -58,8 +63,13 @@ BUILD_ARGS = (
 MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
 """One C++ file a bench: several need precompiled headers, which cost more than they save here."""
 
-ENVIRONMENT = {"COCOTB_LOG_LEVEL": "WARNING", "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py"}
-"""Variables of a run.  By default cocotb has pytest rewrite all imported modules: two seconds."""
+ENVIRONMENT = {
+    "COCOTB_LOG_LEVEL": "WARNING",
+    "COCOTB_REWRITE_ASSERTION_FILES": "test_*.py",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+"""Variables of a run.  By default cocotb has pytest rewrite all imported modules, for two seconds,
+and load plugins that nothing uses there."""
 
 LIBRARY = (*build.LIBRARY, "verilated_vpi.o")
 """Verilator's own objects in a bench."""
@@ -83,32 +93,39 @@ def simulate(make: Callable[[], wiring.Component], case: Any, **values: object) 
     ``make`` is a function of a module and takes nothing.  ``values``, plain JSON, reach the test
     by ``parameters``.
     """
+    simulate_all(make, [(case, values)])
+
+
+def simulate_all(
+    make: Callable[[], wiring.Component], runs: Sequence[tuple[Any, Mapping[str, object]]]
+) -> None:
+    """The same for several tests, or one with several values, one after the other in one process.
+
+    A process takes a second to start, more than most tests.
+    """
     folder = _build(make)
-    name = str(case.name)
-    module = _module_name(case.func)
+    asked = [(_module_name(case.func), str(case.name), values) for case, values in runs]
     with tempfile.TemporaryDirectory() as work:
         log = Path(work) / "log"
         try:
             results = PortsOnly().test(
-                test_module=module,
+                test_module="tests.vta_hw.runs",
                 hdl_toplevel=TOP,
                 hdl_toplevel_lang="verilog",
                 build_dir=folder,
                 test_dir=work,
-                test_filter=rf"\.{name}$",
-                extra_env={**ENVIRONMENT, PARAMETERS: json.dumps(values)},
+                extra_env={**ENVIRONMENT, RUNS: json.dumps(asked)},
                 log_file=log,
             )
-            assert get_results(results) == (1, 0), f"{name} is not a test of {module}"
+            assert get_results(results) == (len(runs), 0), f"not all were run: {asked}"
         except SystemExit:
             text = log.read_text() if log.exists() else "(no log)"
-            pytest.fail(f"{name} {values}\n{text[-4000:]}", pytrace=False)
+            pytest.fail(f"{asked}\n{text[-4000:]}", pytrace=False)
 
 
 def parameters() -> dict[str, Any]:
     """What ``simulate`` was called with, inside the simulator."""
-    values: dict[str, Any] = json.loads(os.environ[PARAMETERS])
-    return values
+    return VALUES
 
 
 async def start_clock(dut: Any) -> None:

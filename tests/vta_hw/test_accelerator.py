@@ -6,7 +6,6 @@ from typing import Any
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
@@ -24,7 +23,7 @@ from tests.differential.generate import generate
 from tests.instructions import gemm
 
 from .axi_memory import AXI_MEMORIES, Dram, attach_memory
-from .rtl import parameters, simulate, start_clock
+from .rtl import parameters, simulate_all, start_clock
 
 CONFIG = find_config("tiny")
 OFFSETS = {register.name: register.offset for register in REGISTERS}
@@ -251,11 +250,12 @@ async def fail(bench: Bench, name: str, failure: Failure) -> None:
     assert bench.dram.data == before, f"{name}: memory changed after the stop"
 
 
-@pytest.mark.parametrize("memory", AXI_MEMORIES)
-def test_random_programs_leave_memory_as_the_semantics_say(memory: str) -> None:
-    simulate(make_accelerator, random_programs, seed=71, memory=memory, programs=3)
+def test_random_programs_leave_memory_as_the_semantics_say() -> None:
+    values = [{"seed": 71, "memory": each, "programs": 3} for each in AXI_MEMORIES]
+    simulate_all(make_accelerator, [(random_programs, each) for each in values])
 
 
-@pytest.mark.parametrize("memory", AXI_MEMORIES)
-def test_every_error_gives_code_and_index_and_writes_nothing_more(memory: str) -> None:
-    simulate(make_accelerator, failures, seed=72, memory=memory)
+def test_every_error_gives_code_and_index_and_writes_nothing_more() -> None:
+    simulate_all(
+        make_accelerator, [(failures, {"seed": 72, "memory": each}) for each in AXI_MEMORIES]
+    )

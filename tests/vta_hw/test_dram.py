@@ -5,14 +5,13 @@ from typing import Any
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import FallingEdge, ReadOnly
 
 from dovetail.isa.config import DramTiming
 from dovetail.isa.configs import find_config
 from dovetail.vta_hw.dram import DramModel
 
-from .rtl import parameters, simulate, start_clock
+from .rtl import parameters, simulate_all, start_clock
 
 CONFIG = find_config("tiny")
 
@@ -143,6 +142,5 @@ def check_beats(
     )
 
 
-@pytest.mark.parametrize("seed", range(61, 64))
-def test_every_beat_and_answer_comes_in_the_cycle_of_the_formula(seed: int) -> None:
-    simulate(make_dram, random_commands, seed=seed)
+def test_every_beat_and_answer_comes_in_the_cycle_of_the_formula() -> None:
+    simulate_all(make_dram, [(random_commands, {"seed": seed}) for seed in range(61, 64)])

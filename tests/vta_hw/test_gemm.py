@@ -10,7 +10,7 @@ import pytest
 from dovetail.isa.instructions import Gemm
 
 from .compute_top import BUILDS, CONFIG, TOPS
-from .rtl import parameters, simulate, start_clock
+from .rtl import parameters, simulate, simulate_all, start_clock
 from .unit_driver import run_units
 
 LEVELS = 6
@@ -89,10 +89,8 @@ def test_random_instruction_sequences_equal_the_semantics_in_every_cycle(build: 
 
 
 @pytest.mark.parametrize("build", ["plain", "deep", "deep_turns", "fast_core"])
-def test_single_tiles_back_to_back_see_every_earlier_sum(build: str) -> None:
-    simulate(TOPS[build], single_tiles, seed=3, build=build)
-
-
-@pytest.mark.parametrize("build", ["plain", "deep_turns"])
-def test_long_accumulations_into_one_word_keep_their_pace(build: str) -> None:
-    simulate(TOPS[build], extreme_values, seed=4, build=build)
+def test_single_tiles_back_to_back_and_long_accumulations_see_every_earlier_sum(build: str) -> None:
+    runs = [(single_tiles, {"seed": 3, "build": build})]
+    if build in ("plain", "deep_turns"):
+        runs.append((extreme_values, {"seed": 4, "build": build}))
+    simulate_all(TOPS[build], runs)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import cocotb
-import pytest
 from cocotb.triggers import FallingEdge, ReadOnly
 
 from dovetail.isa import semantics
@@ -15,7 +14,7 @@ from dovetail.isa.state import MachineState
 from .axi_memory import AXI_MEMORIES
 from .memory_driver import DRAM_BYTES, begin, random_load, start_unit
 from .memory_top import APART, CONFIG, PIECES, make_memory_top
-from .rtl import simulate
+from .rtl import simulate, simulate_all
 
 
 async def run_load(
@@ -114,9 +113,10 @@ async def block_across_the_end_of_the_window(dut: Any) -> None:
     assert words == 8, "the first burst has eight words"
 
 
-@pytest.mark.parametrize("memory", AXI_MEMORIES)
-def test_random_blocks_are_loaded_as_the_semantics_say(memory: str) -> None:
-    simulate(make_memory_top, random_blocks, seed=11, memory=memory)
+def test_random_blocks_are_loaded_as_the_semantics_say() -> None:
+    simulate_all(
+        make_memory_top, [(random_blocks, {"seed": 11, "memory": each}) for each in AXI_MEMORIES]
+    )
 
 
 def test_a_block_that_leaves_the_window_is_refused() -> None:

@@ -13,7 +13,7 @@ from dovetail.vta_hw.requantize import requantize_latency
 from tests.isa.fixed_point import any_parameters, multiply_by_quantized_multiplier
 
 from .compute_top import BUILDS, REQUANTIZE_LANES, TOPS
-from .rtl import parameters, simulate, start_clock
+from .rtl import parameters, simulate_all, start_clock
 
 
 def adversarial(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -138,19 +138,18 @@ async def requantisers_equal_the_formula(dut: Any) -> None:
 
 
 @pytest.mark.parametrize("build", ["plain", "deep"])
-@pytest.mark.parametrize(
-    ("vectors", "seed", "zero_points"),
-    [("adversarial", 1, [0, -128, 127]), ("ties", 2, [-1]), ("random", 3, [5])],
-)
-def test_requantisation_equals_numpy(
-    vectors: str, seed: int, zero_points: list[int], build: str
-) -> None:
+def test_requantisation_equals_numpy_and_fixed_point_tensorflow_lite(build: str) -> None:
     """At every rounding edge, around halves, and for random vectors."""
-    values = {"vectors": vectors, "seed": seed, "zero_points": zero_points, "build": build}
-    simulate(TOPS[build], requantisers_equal_the_formula, **values)
-
-
-@pytest.mark.parametrize("build", ["plain", "deep"])
-def test_fixed_point_equals_tensorflow_lite(build: str) -> None:
-    values = {"seed": 4, "zero_points": [0, -128], "build": build}
-    simulate(TOPS[build], requantisers_equal_tensorflow_lite, **values)
+    runs = [
+        (
+            requantisers_equal_the_formula,
+            {"vectors": vectors, "seed": seed, "zero_points": zero_points, "build": build},
+        )
+        for vectors, seed, zero_points in (
+            ("adversarial", 1, [0, -128, 127]),
+            ("ties", 2, [-1]),
+            ("random", 3, [5]),
+        )
+    ]
+    fixed = {"seed": 4, "zero_points": [0, -128], "build": build}
+    simulate_all(TOPS[build], [*runs, (requantisers_equal_tensorflow_lite, fixed)])

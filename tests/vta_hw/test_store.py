@@ -3,7 +3,6 @@
 from typing import Any
 
 import cocotb
-import pytest
 from cocotb.triggers import FallingEdge, ReadOnly
 
 from dovetail.isa import semantics
@@ -12,7 +11,7 @@ from dovetail.isa.instructions import Store
 from .axi_memory import AXI_MEMORIES
 from .memory_driver import DRAM_BYTES, begin, random_store, start_unit
 from .memory_top import make_memory_top
-from .rtl import simulate
+from .rtl import simulate, simulate_all
 
 
 async def run_store(dut: Any, instruction: Store, limit: int = 20_000) -> int:
@@ -100,15 +99,15 @@ async def block_across_the_end_of_the_window(dut: Any) -> None:
     assert dram.data[-128:] == before[-128:]
 
 
-@pytest.mark.parametrize("memory", AXI_MEMORIES)
-def test_random_blocks_are_stored_as_the_semantics_say(memory: str) -> None:
-    simulate(make_memory_top, random_blocks, seed=21, memory=memory)
+def test_random_blocks_are_stored_as_the_semantics_say() -> None:
+    simulate_all(
+        make_memory_top, [(random_blocks, {"seed": 21, "memory": each}) for each in AXI_MEMORIES]
+    )
 
 
-@pytest.mark.parametrize("memory", AXI_MEMORIES)
-@pytest.mark.parametrize("seed", [22, 23])
-def test_after_a_stop_no_byte_is_offered_to_memory(memory: str, seed: int) -> None:
-    simulate(make_memory_top, nothing_is_written_after_a_stop, seed=seed, memory=memory)
+def test_after_a_stop_no_byte_is_offered_to_memory() -> None:
+    values = [{"seed": seed, "memory": each} for seed in (22, 23) for each in AXI_MEMORIES]
+    simulate_all(make_memory_top, [(nothing_is_written_after_a_stop, each) for each in values])
 
 
 def test_a_block_that_leaves_the_window_is_refused() -> None:

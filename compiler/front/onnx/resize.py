@@ -27,7 +27,7 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
     places = (1,) if context.opset < 11 else (2, 3)
     scales = _numbers(context, inputs, places[0])
     sizes = _numbers(context, inputs, places[1]) if len(places) > 1 else None
-    if sizes is not None and sizes.size:
+    if sizes is not None and sizes.size == len(axes):
         shape, scales = _sizes(node, x, axes, [int(size) for size in sizes])
     elif scales is not None and scales.size == len(axes):
         shape = [int(np.floor(x.shape[a] * s)) for a, s in zip(axes, scales, strict=True)]
@@ -47,7 +47,7 @@ def convert_resize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
         if size == x.shape[axis] and scale == 1 and roi is None:
             continue
         context.require_room(size)
-        at = _coordinates(mode, size, x.shape[axis], float(scale), region)
+        at = _coordinates(node, mode, size, x.shape[axis], float(scale), region)
         result = along(result, axis, *_taps(context, node, at, x.shape[axis], float(scale)))
         beyond = (at < 0) | (at > x.shape[axis] - 1)
         if roi is not None and beyond.any():
@@ -93,7 +93,7 @@ def _sizes(
 
 
 def _coordinates(
-    mode: str, size: int, length: int, scale: float, region: tuple[float, float]
+    node: OnnxNode, mode: str, size: int, length: int, scale: float, region: tuple[float, float]
 ) -> Floats:
     """Where each output element is in the input; ``length * scale`` need not be ``size``."""
     at, extent = np.arange(size, dtype=np.float64), length * scale
@@ -117,7 +117,7 @@ def _coordinates(
                 return np.full(1, 0.5 * (start + end) * (length - 1))
             return start * (length - 1) + at * (end - start) * (length - 1) / (extent - 1)
         case _:
-            raise UnsupportedOperatorError(f"coordinate transformation {mode!r}")
+            raise UnsupportedOperatorError(f"{node}: coordinate transformation {mode!r}")
 
 
 def _taps(

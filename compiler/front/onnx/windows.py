@@ -228,13 +228,17 @@ def convert_col2im(context: ImportContext, node: OnnxNode, inputs: Inputs) -> In
 
 
 def convert_max_roi_pool(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """The maxima of a grid of bins over each region, whose corners must be known."""
+    """The maxima of a grid of bins over each region, whose corners must be known.
+
+    Corners are rounded as ONNX Runtime does: half away from zero.
+    """
     x, rois = (term(context, node, inputs, place) for place in range(2))
     rows, columns = node.integers("pooled_shape", ())
     scale = node.real("spatial_scale", 1.0)
     results = []
     for roi in context.value(rois.tensor):
-        left, top, right, bottom = (int(np.round(value * scale)) for value in roi[1:])
+        moved = np.float32(scale) * roi[1:]
+        left, top, right, bottom = map(int, moved + np.copysign(np.float32(0.5), moved))
         height, width = max(bottom - top + 1, 1), max(right - left + 1, 1)
         image = x.slice(0, int(roi[0]), int(roi[0]) + 1)
         for row in range(rows):

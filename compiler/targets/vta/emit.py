@@ -120,14 +120,14 @@ def compile_partition(
     observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
     observe("operations", lambda: _text(operations))
-    dram, addresses, chosen = draft.builder.dram, draft.addresses, draft.places
+    dram, addresses, chosen = draft.dram, draft.addresses, draft.places
     observe("order", lambda: disassemble(draft.plain))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
     image = dram.image()[: draft.program_address] + draft.code
     observe("check", lambda: "no race, no deadlock")
     layer_of = tuple(operations[index].layer for index in chosen)
-    holds = [operations[index].holds for index in chosen]
+    holds = [None if index in draft.joined else operations[index].holds for index in chosen]
     return CompiledProgram(
         program,
         image.ljust(dram.size, b"\0"),

@@ -44,8 +44,8 @@ ROW_PARTS = 4
 """Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
 
 CRAMPED = 1.5
-"""Times the cycles of a layer's fastest tile.  Where no tile that takes as few fits in ACT, sums may
-have more parts than WGT asks for.
+"""Times the cycles of a layer's fastest tile.  Where no tile that takes as few fits in ACT, sums
+may have more parts than WGT asks for.
 """
 
 TILE_CYCLES = 32
