@@ -155,7 +155,7 @@ def _fastest(tile: Tile) -> tuple[int, int]:
 
 
 def _in_parts(kernel: Kernel, sizes: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
-    """Those of ``sizes`` whose sums have one part, with the fewest parts but one.
+    """Tiles with the fewest parts but one, for those of ``sizes`` whose sums have one part.
 
     So a buffer need not hold the inputs of all channels, although WGT has room for their weights.
     """
