@@ -212,6 +212,8 @@ def test_a_descriptor_of_another_mode_is_refused() -> None:
 def test_tiles_that_do_not_fit_are_refused(sizes: Sizes, choice: Choice, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         scheduled(sizes, choice)
+    with pytest.raises(ScheduleError, match=message):
+        schedule_group(by_rows(*sizes, HALF), HOPPER, choice)
 
 
 def test_warpgroups_are_a_choice_and_not_the_rule() -> None:
