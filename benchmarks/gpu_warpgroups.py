@@ -18,20 +18,26 @@ from dovetail.compiler.tune.gpu_subject import gpu_subject
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.workers import isolated
 
-__all__ = ["CHOICES", "TARGET", "candidates", "warpgroup_records"]
+__all__ = ["CHOICES", "TARGET", "candidates", "name_of", "warpgroup_records"]
 
 TARGET = "cuda:sm_90a"
 SECONDS = 120
 """What a candidate may take, with the compilation of its kernel and of the default's."""
 CHOICES = tuple(
-    Choice(rows=rows, columns=columns, groups=groups, parts=parts)
-    for rows, columns, groups, parts in (
-        *((256, 192, 2, 2), (128, 256, 2, 2), (128, 256, 2, 1), (256, 128, 2, 2)),
-        *((128, 192, 2, 2), (128, 128, 2, 2), (128, 128, 2, 1), (128, 64, 2, 2)),
-        *((64, 128, 1, 2), (64, 64, 1, 2)),
+    Choice(rows=rows, columns=columns, groups=groups, parts=parts, buffers=buffers)
+    for rows, columns, groups, parts, buffers in (
+        *((256, 192, 2, 1, 4), (128, 256, 2, 1, 4), (256, 128, 2, 1, 4), (128, 192, 2, 1, 4)),
+        *((256, 192, 2, 2, 2), (128, 256, 2, 2, 2), (128, 128, 2, 1, 4), (128, 128, 2, 1, 2)),
+        *((128, 64, 2, 1, 4), (64, 128, 1, 1, 4), (64, 64, 1, 1, 4)),
     )
 )
 """From the tile that reads least to the one that gives most blocks."""
+
+
+def name_of(choice: Choice) -> str:
+    """A tile, for people."""
+    tile = f"{choice.rows}x{choice.columns}, {choice.groups} warpgroups"
+    return f"{tile}, {choice.buffers} buffers of {128 * choice.parts} bytes a row"
 
 
 def candidates(problem: GpuKernelProblem) -> Iterator[tuple[Choice, Candidate]]:
@@ -59,7 +65,7 @@ def warpgroup_records(
     costs: dict[str, float] = {}
     for problem in subject.problems():
         for choice, candidate in candidates(problem):
-            tile = f"{choice.rows}x{choice.columns}, {choice.groups} groups, {choice.parts} parts"
+            tile = name_of(choice)
             found = isolated(problem.job(candidate), SECONDS)
             if found.cost is None or found.ratio is None:
                 click.echo(f"{problem.title}, wgmma {tile}: refused: {found.error}")

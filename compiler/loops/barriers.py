@@ -5,28 +5,32 @@ stands between them.  A barrier is right where all threads of the block come to 
 loops, and under no condition that depends on data.
 
 What an asynchronous copy, or another asynchronous intrinsic, touches must rest until its thread
-waits for it, whatever barriers come before that; other threads see it after a barrier that follows.
+waits for it, whatever barriers come before that; other threads see it after a barrier that follows,
+so that one directly after each wait is required.
 
 Registers are each thread's own, so that only such intrinsics leave them in no order; where a nest
 uses those of another thread, ``targets/gpu`` refuses it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ..errors import GraphError
 from .accesses import Access, accesses
 from .bounds import Bounds
 from .dependence import Order, may_meet
-from .expressions import Constant, Scope, Variable
-from .intrinsic import BARRIER, WAIT, Intrinsic
+from .expressions import Constant, Expr, Scope, Variable, as_index
+from .intrinsic import BARRIER, WAIT, WAIT_BEFORE, Intrinsic
 from .ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, While
 from .rewrite import substitute
-from .traverse import loads, walk
+from .traverse import bodies, loads, walk
 
 __all__ = ["barrier_conflict"]
 
 Intrinsics = Mapping[str, Intrinsic]
+MANY = 2
+"""Waits after which nothing that began before them goes on: one that ends all counts as two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class _Phases:
     """first: nests before any barrier.  last: after the last one.  divided: there is a barrier.
 
     early: nests before any wait.  pending: those with copies after the last one.  waited: there is
-    a wait.
+    a wait.  Where waits leave what began since the one before: second: nests between the first such
+    wait and the next; older: those with copies before the last one; waits: how many, of any kind.
     """
 
     first: tuple[_Phase, ...] = ()
@@ -50,7 +55,13 @@ class _Phases:
     divided: bool = False
     early: tuple[_Phase, ...] = ()
     pending: tuple[_Phase, ...] = ()
-    waited: bool = False
+    second: tuple[_Phase, ...] = ()
+    older: tuple[_Phase, ...] = ()
+    waits: int = 0
+
+    @property
+    def waited(self) -> bool:
+        return self.waits > 0
 
 
 class _ConflictError(GraphError):
@@ -66,7 +77,27 @@ def barrier_conflict(body: Stmt, intrinsics: Intrinsics | None = None) -> str | 
         _visit(body, (), intrinsics or {})
     except _ConflictError as found:
         return str(found)
+    if _is_open(body, (WAIT,)):
+        return "a wait that no barrier follows: what other threads began may go on"
     return None
+
+
+def _is_open(stmt: Stmt, waits: tuple[str, ...]) -> bool:
+    """Whether threads go on after one of ``waits`` without meeting the others, which may not yet
+    have waited.
+
+    Outside of loops a wait for what began before the last one has nothing to end.
+    """
+    statements = stmt.statements if isinstance(stmt, Block) else (stmt,)
+    names = [each.intrinsic if isinstance(each, Invoke) else "" for each in statements]
+    if any(one in waits and other != BARRIER for one, other in pairwise((*names, ""))):
+        return True
+    for each in statements:
+        again = isinstance(each, For) and each.kind is not LoopKind.BLOCK
+        inner = (WAIT, WAIT_BEFORE) if again else waits
+        if any(_is_open(below, inner) for below in bodies(each)):
+            return True
+    return False
 
 
 def _visit(stmt: Stmt, around: tuple[For, ...], intrinsics: Intrinsics) -> _Phases:
@@ -83,12 +114,19 @@ def _visit(stmt: Stmt, around: tuple[For, ...], intrinsics: Intrinsics) -> _Phas
             found = _visit(body, (*around, stmt), intrinsics)
             later = {stmt.variable: Order.LATER}
             _compare(found.last, found.first, later, intrinsics)
-            _compare_copies(found.pending, found.early, later, intrinsics)
-            return found
+            _compare_copies((*found.pending, *found.older), found.early, later, intrinsics)
+            # What a wait leaves goes on until the next iteration's: no further.
+            after = tuple(_moved(each, stmt, Variable(stmt.variable) + 1) for each in found.second)
+            _compare_copies(found.pending, after, {}, intrinsics)
+            begin = tuple(_first(each, stmt) for each in found.second)
+            older = (*found.older, *(found.pending if found.second else ()))
+            return replace(found, second=begin, older=older)
         case Invoke(intrinsic=name) if name == BARRIER:
             return _Phases(divided=True)
         case Invoke(intrinsic=name) if name == WAIT:
-            return _Phases(waited=True)
+            return _Phases(waits=MANY)
+        case Invoke(intrinsic=name) if name == WAIT_BEFORE:
+            return _Phases(waits=1)
         case Block(statements=statements):
             whole = _Phases()
             for each in statements:
@@ -107,7 +145,9 @@ def _visit(stmt: Stmt, around: tuple[For, ...], intrinsics: Intrinsics) -> _Phas
                 one.divided and other.divided,
                 one.early + other.early,
                 one.pending + other.pending,
-                one.waited and other.waited,
+                one.second + other.second,
+                one.older + other.older,
+                min(one.waits, other.waits),
             )
         case While(body=body):
             _require_none(stmt, "in a loop whose end depends on data")
@@ -123,15 +163,35 @@ def _require_none(stmt: Stmt, where: str) -> None:
 
 def _after(one: _Phases, other: _Phases, intrinsics: Intrinsics) -> _Phases:
     _compare(one.last, other.first, {}, intrinsics)
-    _compare_copies(one.pending, other.early, {}, intrinsics)
+    _compare_copies((*one.pending, *one.older), other.early, {}, intrinsics)
+    _compare_copies(one.pending, other.second, {}, intrinsics)
+    # The nests between the first wait and the next, if the first leaves what it may.
+    second = {0: other.second, 1: one.second + other.early}.get(one.waits, one.second)
+    copies = tuple(each for each in other.early if _copies(each.nest, intrinsics))
+    older = {0: one.older + other.older, 1: (*one.pending, *copies, *other.older)}
     return _Phases(
         one.first if one.divided else one.first + other.first,
         other.last if other.divided else one.last + other.last,
         one.divided or other.divided,
         one.early if one.waited else one.early + other.early,
         other.pending if other.waited else one.pending + other.pending,
-        one.waited or other.waited,
+        second,
+        older.get(other.waits, other.older),
+        one.waits + other.waits,
     )
+
+
+def _moved(phase: _Phase, loop: For, place: Expr) -> _Phase:
+    """In another iteration of a loop around it."""
+    nest = substitute(phase.nest, {loop.variable: place})
+    assert isinstance(nest, For)
+    return _Phase(nest, phase.around)
+
+
+def _first(phase: _Phase, loop: For) -> _Phase:
+    """In the first iteration of a loop around it, which is around it no more."""
+    kept = tuple(each for each in phase.around if each is not loop)
+    return _Phase(_moved(phase, loop, as_index(0)).nest, kept)
 
 
 def _is_copy(stmt: Stmt, intrinsics: Intrinsics) -> bool:

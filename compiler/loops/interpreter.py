@@ -29,7 +29,7 @@ from .expressions import (
     Unary,
     Variable,
 )
-from .intrinsic import BARRIER, PREFETCH, WAIT, Intrinsic
+from .intrinsic import BARRIER, PREFETCH, WAIT, WAIT_BEFORE, Intrinsic
 from .ir import (
     Allocate,
     Block,
@@ -283,7 +283,7 @@ class _Compiler:
         return run
 
     def _invoke(self, stmt: Invoke) -> Execute:
-        if stmt.intrinsic in (BARRIER, PREFETCH, WAIT):
+        if stmt.intrinsic in (BARRIER, PREFETCH, WAIT, WAIT_BEFORE):
             return lambda env, memory: None
         intrinsic = self.intrinsics.get(stmt.intrinsic)
         if intrinsic is None:

@@ -7,7 +7,7 @@ from ..errors import GraphError
 from .expressions import Buffer
 from .ir import Function, Invoke
 
-__all__ = ["BARRIER", "PREFETCH", "WAIT", "Intrinsic", "by_name"]
+__all__ = ["BARRIER", "PREFETCH", "WAIT", "WAIT_BEFORE", "Intrinsic", "by_name"]
 
 PREFETCH = "prefetch"
 """What ``Invoke`` names to have a region brought near that will soon be read.
@@ -27,6 +27,9 @@ WAIT = "wait"
 
 It makes no thread wait for another: a barrier after it does.  See ``barriers.py``.
 """
+
+WAIT_BEFORE = "wait_before"
+"""As ``WAIT``, for what began before the last one of either: what began since goes on."""
 
 
 @dataclass(frozen=True, slots=True)

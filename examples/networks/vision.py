@@ -36,4 +36,4 @@ def deit_tiny(options: Options) -> onnx.ModelProto:
     logits = net.dense(x, width, options.classes)
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, size, size))
     output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, (1, options.classes))
-    return net.model("deit_tiny", [image], logits, output)
+    return net.model("deit_tiny", [image], [logits], [output])

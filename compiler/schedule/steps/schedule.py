@@ -320,9 +320,9 @@ class Schedule:
         """See Stage."""
         return self.then(Stage(buffer, loop, dimensions, scope, name, padding))
 
-    def overlap(self, loop: str, behind: bool = False) -> "Schedule":
+    def overlap(self, loop: str, behind: bool = False, buffers: int = 2) -> "Schedule":
         """See Overlap."""
-        return self.then(Overlap(loop, behind))
+        return self.then(Overlap(loop, behind, buffers))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...errors import GraphError
-from ...loops.expressions import Buffer, Scope
-from ...loops.ir import Allocate, Invoke, Stmt
-from ...loops.traverse import walk
+from ...loops.expressions import Buffer, Constant, Scope
+from ...loops.ir import Allocate, For, Invoke, LoopKind, Stmt
+from ...loops.traverse import bodies, walk
 from .warpgroups import ATOM_BYTES, GROUP_PRODUCTS
 
-__all__ = ["ALIGNED_BYTES", "SWIZZLED_ROWS", "Shared", "group_sums", "shared_of"]
+__all__ = ["ALIGNED_BYTES", "SWIZZLED_ROWS", "Shared", "group_count", "group_sums", "shared_of"]
 
 SWIZZLED_ROWS = 8
 """Rows after which the order of their pieces is the same again."""
@@ -62,6 +62,17 @@ def group_sums(body: Stmt) -> tuple[Buffer, ...]:
     return tuple(
         {call.operands[2].buffer.name: call.operands[2].buffer for call in _products(body)}.values()
     )
+
+
+def group_count(body: Stmt) -> int:
+    """How many products of warpgroups are written, loops that are no longer there written out."""
+    match body:
+        case Invoke(intrinsic=name):
+            return int(name in GROUP_PRODUCTS)
+        case For(kind=LoopKind.UNROLLED, extent=Constant(value=count), body=inner):
+            return int(count) * group_count(inner)
+        case _:
+            return sum(map(group_count, bodies(body)))
 
 
 def _products(body: Stmt) -> list[Invoke]:

@@ -7,7 +7,7 @@ from itertools import count
 
 from ...errors import GraphError
 from ...loops.expressions import Buffer, Scope, as_index
-from ...loops.intrinsic import BARRIER, WAIT
+from ...loops.intrinsic import BARRIER, WAIT, WAIT_BEFORE
 from ...loops.ir import Allocate, Block, For, Invoke, LoopKind, Stmt, Store, Update, block
 from ...loops.rewrite import with_bodies
 from ...loops.traverse import bodies, loads, own_expressions, walk
@@ -29,7 +29,8 @@ def _has_threads(stmt: Stmt) -> bool:
 def _is_shared(stmt: Stmt) -> bool:
     """Whether all threads of the block take part in it."""
     waits = any(
-        isinstance(each, Invoke) and each.intrinsic in (BARRIER, WAIT) for each in walk(stmt)
+        isinstance(each, Invoke) and each.intrinsic in (BARRIER, WAIT, WAIT_BEFORE)
+        for each in walk(stmt)
     )
     return waits or _has_threads(stmt)
 

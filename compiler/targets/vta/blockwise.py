@@ -67,9 +67,9 @@ def blockwise(
         return None
     if [x.name for x in dense.inputs] != [pool.output.name]:
         return None
-    if not (_is_pool(pool.kernel) and _is_dense(dense.kernel) and "acc" in conv.kernel.refs):
-        return None
     tiling, extents = planned[0].tiling, conv.kernel.extents
+    if not (_is_pool(pool.kernel) and _is_dense(dense.kernel) and "k" in extents):
+        return None
     if any(tiling.sizes.get(axis, extents[axis]) != extents[axis] for axis in ("y", "x", "k")):
         return None
     made, sums = pool.kernel.extents["c"], dense.kernel.extents["c"]

@@ -17,6 +17,7 @@ from ...graph.operators.integer.values import Add, Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...graph.partition import Refusal
+from .appended import append_problem
 from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_add import is_exact
 from .layers.fixed_point_product import find_scale
@@ -25,7 +26,6 @@ from .passes.own_parts import is_channel_concatenation, is_channel_slice
 from .row_problems import norm_problem, softmax_problem
 
 __all__ = [
-    "COLUMNS",
     "ON_ACCELERATOR",
     "ON_HOST",
     "RUNS_ON_HOST",
@@ -51,9 +51,6 @@ MOST_WORDS = 4096
 
 SUMS = (Conv2d, RowProducts)
 """Operators that the matrix core sums up."""
-
-COLUMNS = 2
-"""The dimension of an image's columns."""
 
 MASK_VALUES = 2
 """Different bytes in a constant that is a mask, at most."""
@@ -111,7 +108,7 @@ def _reason(
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
     if isinstance(operator, Append):
-        return _append_problem(graph, node, makers, readers, lanes)
+        return append_problem(graph, node, makers, readers, lanes, ON_ACCELERATOR)
     if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd):
         # A constant first operand of products lies in DRAM as an activation does.
         for name in node.inputs[isinstance(operator, RowProducts) :]:
@@ -211,42 +208,6 @@ def _rows_problem(graph: Graph, node: Node, makers: Mapping[str, Node], lanes: i
             f"node {node.origin!r}: multiplies rows of {channels} elements; required a multiple of "
             f"{lanes}: what lies beyond the last in its block is not known"
         )
-    return None
-
-
-def _append_problem(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    lanes: int,
-) -> str | None:
-    """Why a program does not put the second of these images behind the first; None if it does.
-
-    Both lie in DRAM: the host puts the first one there, and layers read the whole as weights.
-    """
-    operator, where = node.operator, f"node {node.origin!r}"
-    assert isinstance(operator, Append)
-    first, whole = (graph.types[name].shape for name in (node.inputs[0], node.output))
-    made = makers.get(node.inputs[0])
-    if made is not None and isinstance(made.operator, (*ON_ACCELERATOR, Append, Assemble)):
-        return f"{where}: adds to {node.inputs[0]!r}, which layers make; required what is given"
-    if len(readers[node.inputs[0]]) > 1:
-        return (
-            f"{where}: adds to {node.inputs[0]!r}, which others read; required that it alone does"
-        )
-    if node.output in graph.outputs:
-        return f"{where}: its result is read elsewhere; required that layers beside it do"
-    for reader in readers.get(node.output, ()):
-        if not isinstance(reader.operator, RowProducts) or node.output in reader.inputs[:1]:
-            return f"{where}: {type(reader.operator).__name__} reads it; required weights"
-    rows, channels = (-(-size // lanes) for size in (whole[2], whole[3]))
-    room = (1, 1, rows * lanes, whole[3]) if operator.axis == COLUMNS else (*whole[:3], first[3])
-    fits = operator.start % lanes == 0 or operator.axis == COLUMNS
-    if lanes > 1 and (
-        whole[1] != 1 or first != room or -(-first[3] // lanes) != channels or not fits
-    ):
-        return f"{where}: adds to {list(first)} at {operator.start}; required whole blocks of room"
     return None
 
 

@@ -1,5 +1,7 @@
 """The constants in DRAM, in the order in which LOADs read them."""
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,6 +44,19 @@ class DramMap:
         if data not in self._parts:
             self._parts[data] = self.reserve(len(data))
         return self._parts[data]
+
+    def copy(self, size: int) -> "DramMap":
+        """The same constants, with only the first ``size`` bytes handed out."""
+        other = copy(self)
+        other._parts, other.size = dict(self._parts), size
+        return other
+
+    def known(self) -> NDArray[np.bool_]:
+        """Whether each byte is constant: bool[size]."""
+        found = np.zeros(self.size, bool)
+        for data, address in self._parts.items():
+            found[address : address + len(data)] = True
+        return found
 
     def image(self) -> bytes:
         """All of it, zeros where nothing is known."""

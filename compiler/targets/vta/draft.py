@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
+import numpy as np
+
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
-from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Instruction
+from dovetail.isa.footprint import dram_rows, with_bank_masks
+from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.profile.layers import share_cycles
@@ -18,6 +20,7 @@ from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
 from .give_way import giving_way
+from .join_loads import PACE, join
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
@@ -38,6 +41,7 @@ MOST_TURNS = 3
 class Draft:
     """A plan, its operations, and their program.
 
+    dram: the constants.  joined: the operations that bring several constants.
     addresses: in DRAM, of every activation there.  places: the operations in the program's order.
     before: what each instruction of the program depends on.  plain, program: without and with
     tokens.  code: of the latter.  expected: first and last cycle of its instructions.
@@ -53,6 +57,8 @@ class Draft:
     program_address: int
     code: bytes
     expected: tuple[tuple[int, int], ...]
+    dram: DramMap
+    joined: frozenset[int] = frozenset()
 
     @property
     def cycles(self) -> int:
@@ -114,7 +120,10 @@ def make_draft(
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
     code = program_to_bytes(program)
     expected = expected_cycles(timing, code, config, address)
-    return Draft(plan, addresses, builder, places, before, plain, program, address, code, expected)
+    draft = Draft(
+        plan, addresses, builder, places, before, plain, program, address, code, expected, dram
+    )
+    return _with_loads_joined(draft, config, timing) if overlap is Overlap.LAYERS else draft
 
 
 def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Activation]) -> None:
@@ -145,6 +154,54 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
             if makers[name] in members:
                 builder.store_output(activations[name], makers[name])
         number += count
+
+
+def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs of constants joined, if LOAD sets its pace and it is faster so."""
+    lengths = zip(draft.program, draft.expected, strict=True)
+    busy = sum(end - start + 1 for each, (start, end) in lengths if each.unit is Unit.LOAD)
+    if busy < PACE * draft.cycles:
+        return draft
+    known, image = draft.dram.known(), draft.dram.image()
+
+    def is_known(load: Load) -> bool:
+        return all(known[place : place + size].all() for place, size in dram_rows(load, config))
+
+    groups = join(draft.plain, draft.before, config, is_known)
+    dram, plain = draft.dram.copy(draft.program_address), list(draft.plain)
+    first_of = {place: group[0] for group in groups for place in group}
+    for group in groups:
+        loads = [each for place in group if isinstance(each := draft.plain[place], Load)]
+        parts = [image[a : a + n] for load in loads for a, n in dram_rows(load, config)]
+        address = dram.add(np.frombuffer(b"".join(parts), np.uint8))
+        words = sum(load.count_x for load in loads)
+        plain[group[0]] = replace(loads[0], dram_address=address, count_x=words)
+    kept = [n for n in range(len(plain)) if first_of.get(n, n) == n]
+    number = {place: n for n, place in enumerate(kept)}
+    needed = [set(each) for each in draft.before]
+    for place, first in first_of.items():
+        needed[first] |= needed[place]
+    before = tuple(
+        frozenset(number[first_of.get(each, each)] for each in needed[place]) - {number[place]}
+        for place in kept
+    )
+    plain = [plain[place] for place in kept]
+    program = tuple(insert_tokens(plain, config, before))
+    address = dram.reserve(len(program) * INSTRUCTION_BYTES)
+    code = program_to_bytes(program)
+    other = replace(
+        draft,
+        places=tuple(draft.places[place] for place in kept),
+        before=before,
+        plain=tuple(plain),
+        program=program,
+        program_address=address,
+        code=code,
+        expected=expected_cycles(timing, code, config, address),
+        dram=dram,
+        joined=frozenset(draft.places[group[0]] for group in groups),
+    )
+    return min(draft, other, key=_cycles)
 
 
 def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:

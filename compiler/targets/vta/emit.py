@@ -11,14 +11,14 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.runtime.accelerator.layouts import Memories
 
-from ...graph.ir import Graph, Node
+from ...graph.ir import Graph
 from ...graph.operators.assembly import Append
 from ...loops.ir import Function
 from ...loops.text import to_text
 from ...loops.verify import verify
 from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
-from .capabilities import COLUMNS
+from .appended import first_word
 from .check import check
 from .draft import make_draft, whole_cycles, without_waits
 from .layers.activation import Activation, plan_activations
@@ -96,12 +96,13 @@ def compile_partition(
     known = _constant_inputs(graph, layers)
     sources += tuple(activations[name] for name in known)
     added = {node.inputs[1] for node in partition.appended}
-    places = {
-        name: (node.output, place)
-        for node in partition.appended
-        for name, place in zip(node.inputs, (0, _first_word(node, activations)), strict=True)
-    }
-    ends = Ends(sources, partition.result_roots | weights | added, known, places)
+    inside: dict[str, tuple[str, int]] = {}
+    for node in partition.appended:
+        assert isinstance(node.operator, Append)
+        whole = activations[node.output]
+        first = first_word(node.operator, whole.lanes, whole.plane)
+        inside |= {node.inputs[0]: (node.output, 0), node.inputs[1]: (node.output, first)}
+    ends = Ends(sources, partition.result_roots | weights | added, known, inside)
     planner = Planner(layers, ends, config, overlap, look)
     key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:
@@ -120,14 +121,14 @@ def compile_partition(
     observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
     observe("operations", lambda: _text(operations))
-    dram, addresses, chosen = draft.builder.dram, draft.addresses, draft.places
+    dram, addresses, chosen = draft.dram, draft.addresses, draft.places
     observe("order", lambda: disassemble(draft.plain))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
     image = dram.image()[: draft.program_address] + draft.code
     observe("check", lambda: "no race, no deadlock")
     layer_of = tuple(operations[index].layer for index in chosen)
-    holds = [operations[index].holds for index in chosen]
+    holds = [None if index in draft.joined else operations[index].holds for index in chosen]
     return CompiledProgram(
         program,
         image.ljust(dram.size, b"\0"),
@@ -141,13 +142,6 @@ def compile_partition(
         record(graph, partition, activations, layers, addresses, layer_of, holds),
         planner.roof,
     )
-
-
-def _first_word(node: Node, activations: Mapping[str, Activation]) -> int:
-    """Words from the first of an appended whole to that of what is added."""
-    assert isinstance(node.operator, Append)
-    whole, start = activations[node.output], node.operator.start
-    return start if node.operator.axis == COLUMNS else start // whole.lanes * whole.plane
 
 
 def _constant_inputs(graph: Graph, layers: Iterable[LoweredLayer]) -> dict[str, NDArray[np.int8]]:

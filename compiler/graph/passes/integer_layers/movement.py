@@ -257,7 +257,10 @@ def recognise_gather(state: State, node: Node) -> Value:
     if indices.ndim == 0:
         return _one(state, node, operator.axis, int(indices))
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
-        raise UnrecognisedError("picks elements; required whole rows or columns of an image")
+        raise UnrecognisedError(
+            f"picks {list(indices.shape)} of dimension {operator.axis} of {list(shape)}; required "
+            "whole rows or columns of an image, its channels, or one element"
+        )
     size, builder = shape[operator.axis], state.builder
     factor = max(indices.size // size, 1)
     name = to_nhwc(builder, tensor, node.origin)

@@ -19,7 +19,8 @@ class Choice:
 
     Products on tensor cores: rows, columns: of a block's tile, 0 for what the rule finds best;
     warps: in the direction of rows, and as many of columns; parts: instructions' depths at a time.
-    groups: warpgroups of Hopper's own instructions, one above the other, 0 for those of warps.
+    groups: warpgroups of Hopper's own instructions, one above the other, 0 for those of warps;
+    buffers: of shared memory for each of their operands.
     """
 
     threads: int = 256
@@ -33,6 +34,7 @@ class Choice:
     warps: int = 2
     parts: int = 2
     groups: int = 0
+    buffers: int = 2
 
 
 DEFAULT = Choice()
@@ -49,6 +51,7 @@ SPACE = {
     "warps": (1, 2, 4),
     "parts": (1, 2, 4),
     "groups": (0, 1, 2),
+    "buffers": (2, 4),
 }
 """The values of each field."""
 
@@ -65,7 +68,7 @@ def choices_for(kind: Kind, intrinsics: Mapping[str, Intrinsic]) -> tuple[str, .
     own = OWN.get(kind, ("threads",))
     if not intrinsics or kind not in (Kind.CONTRACTION, Kind.CONVOLUTION):
         return own
-    return (*own, *WARPS, *(["groups"] if any(map(is_group, intrinsics)) else []))
+    return (*own, *WARPS, *(["groups", "buffers"] if any(map(is_group, intrinsics)) else []))
 
 
 def is_group(name: str) -> bool:

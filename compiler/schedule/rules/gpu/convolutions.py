@@ -30,7 +30,11 @@ __all__ = ["schedule_convolution"]
 def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     """On tensor cores if the schedule's intrinsics are of its types; else in tiles of channels,
     where only the weights depend on them, and then blocks and threads.
+
+    Raises ScheduleError where the choice is of warpgroups and they do not suit.
     """
+    if choice.groups:
+        return on_tensor_cores(_multiplied(schedule), choice)
     if schedule.intrinsics:
         with suppress(ScheduleError):
             return on_tensor_cores(_multiplied(schedule), choice)

@@ -38,7 +38,11 @@ def schedule_products(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     """In tiles, where the function is one product: on tensor cores if the schedule's intrinsics are
     of its types, else where tiles divide its sizes; long sums of few results by the threads of a
     block together; else as other nests.
+
+    Raises ScheduleError where the choice is of warpgroups and they do not suit.
     """
+    if choice.groups:
+        return on_tensor_cores(schedule, choice)
     with suppress(ScheduleError):
         return on_tensor_cores(schedule, choice)
     product = product_of(schedule.function.body)

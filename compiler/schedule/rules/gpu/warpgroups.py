@@ -10,9 +10,10 @@
              asynchronous copies for the next step;  wait, barrier
            ... c = acc ...
 
-The products go on while threads copy.  Operands lie in shared memory in pieces of 128 bytes of all
-rows, ``[part, row, 128 bytes]``, as the instructions read them.  Tiles that do not divide a matrix
-read its last row again, and store what there is; steps divide the rows of both operands.
+The products go on while threads copy; with four buffers for each operand, also while they wait for
+the next step's copies and for each other.  Operands lie in shared memory in pieces of 128 bytes of
+all rows, ``[part, row, 128 bytes]``, as the instructions read them.  Tiles that do not divide a
+matrix read its last row again, and store what there is; steps divide the rows of both operands.
 """
 
 from ....errors import ScheduleError
@@ -52,7 +53,7 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
         raise ScheduleError(f"{choice.groups} warpgroups, {rows} rows: required {ROWS} of each")
     if columns * whole * left.bytes // VECTOR_BYTES % threads:
         raise ScheduleError(f"{columns} rows of {whole} for {threads} threads: not all would copy")
-    shared = 2 * (rows + columns) * whole * left.bytes
+    shared = choice.buffers * (rows + columns) * whole * left.bytes
     if shared > SHARED_BYTES:
         raise ScheduleError(f"tiles of {shared} bytes of shared memory; there are {SHARED_BYTES}")
     schedule = in_blocks(schedule, product, (rows, columns, whole), 0)
@@ -69,7 +70,8 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
     schedule = schedule.tensorize(f"{p}.warp.sum", intrinsic.name)
     vector = VECTOR_BYTES // left.bytes
     schedule = with_copies(schedule, product, vector, threads, True)
-    schedule = schedule.unroll(f"{k}.part").overlap(f"{k}.steps", behind=True)
+    schedule = schedule.unroll(f"{k}.part")
+    schedule = schedule.overlap(f"{k}.steps", behind=True, buffers=choice.buffers)
     return schedule.set_scope(product.acc, Scope.REGISTER)
 
 

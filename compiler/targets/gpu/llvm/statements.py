@@ -7,7 +7,7 @@ from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
-from ....loops.intrinsic import BARRIER, PREFETCH, WAIT
+from ....loops.intrinsic import BARRIER, PREFETCH, WAIT, WAIT_BEFORE
 from ....loops.ir import (
     Allocate,
     Block,
@@ -24,7 +24,7 @@ from ....loops.ir import (
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
 from ..scope import bound
-from ..shared import ALIGNED_BYTES, group_sums
+from ..shared import ALIGNED_BYTES, group_count, group_sums
 from ..tensor_cores import COPIES, PRODUCTS
 from ..warpgroups import GROUP_PRODUCTS
 from .emitter import Emitter, element_type
@@ -37,7 +37,8 @@ __all__ = ["KernelWriter"]
 
 GLOBAL, SHARED = 1, 3
 """Address spaces, of all machines."""
-ENDED = "llvm.nvvm.cp.async.wait.all"
+ENDED, ENDED_BUT = "llvm.nvvm.cp.async.wait.all", "llvm.nvvm.cp.async.wait.group"
+COMMITTED = "llvm.nvvm.cp.async.commit.group"
 MOST = 64
 """Iterations that are written out."""
 
@@ -135,8 +136,8 @@ class KernelWriter:
             case Invoke(intrinsic=name):
                 if name == BARRIER:
                     self.machine.wait(self.e)
-                elif name == WAIT:
-                    self._wait()
+                elif name in (WAIT, WAIT_BEFORE):
+                    self._wait(name == WAIT_BEFORE)
                 elif name in COPIES:
                     emit_copy(self.x, stmt)
                 elif name in PRODUCTS:
@@ -148,11 +149,17 @@ class KernelWriter:
             case _:
                 assert_never(stmt)
 
-    def _wait(self) -> None:
-        """What the thread began ends: copies, and products of its warpgroup."""
-        self.e.call(ENDED, "void")
+    def _wait(self, before: bool) -> None:
+        """What the thread began ends: copies, and products of its warpgroup; before: but for those
+        since the last wait.
+        """
+        if before:
+            self.e.call(COMMITTED, "void")
+            self.e.call(ENDED_BUT, "void", ("i32", "1"))
+        else:
+            self.e.call(ENDED, "void")
         if self._sums:
-            emit_group_wait(self.x, self._sums)
+            emit_group_wait(self.x, self._sums, group_count(self.kernel.body) if before else 0)
 
     def _if(self, condition: str, then: Stmt, otherwise: Stmt | None) -> None:
         first, second, end = (self.e.label(each) for each in ("then", "else", "end"))

@@ -68,12 +68,14 @@ def emit_group_product(x: Expressions, call: Invoke) -> None:
     _tied(x, sums.buffer, places, lines, [("l", "i64", each) for each in given])
 
 
-def emit_group_wait(x: Expressions, buffers: Iterable[Buffer]) -> None:
-    """All products of the thread's warpgroup end, and their sums are in its registers."""
+def emit_group_wait(x: Expressions, buffers: Iterable[Buffer], last: int) -> None:
+    """The products of the thread's warpgroup end but for the last ones, so many; once all have, the
+    sums are in its registers.
+    """
     for buffer in buffers:
         if buffer.name in x.addresses:
             places = [tuple(map(str, each)) for each in _every(buffer.shape)]
-            _tied(x, buffer, places, ["wgmma.wait_group.sync.aligned 0;"], [])
+            _tied(x, buffer, places, [f"wgmma.wait_group.sync.aligned {last};"], [])
     x.e.assembly("fence.proxy.async.shared::cta;", (), ())
 
 

@@ -279,7 +279,8 @@ def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
         return _Picture(tuple(starts), steps, tuple(found)) if few else None
 
     ways = product(range(1, min(height, LONGEST) + 1), range(1, min(width, LONGEST) + 1))
-    down, across = _cuts(rows[:, 0, 0]), _cuts(columns[0, :, 0])
+    down = _cuts(rows[:, :, 0], columns[:, :, 0])
+    across = _cuts(columns[:, :, 0].T, rows[:, :, 0].T)
     runs = len(down) * len(across)
     for steps in sorted(ways, key=lambda way: (way[0] * way[1], way)):
         starts = list(product(range(steps[0]), range(steps[1])))
@@ -294,11 +295,15 @@ def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
     return picture(list(product(down, across)), (1, 1), list(ends))
 
 
-def _cuts(numbers: Indices) -> list[int]:
-    """Where runs begin that are as long as possible."""
+def _cuts(moving: Indices, fixed: Indices) -> list[int]:
+    """Where runs begin that are as long as possible: of rows of ``moving`` that are evenly apart,
+    and of equal ones of ``fixed``.
+    """
     found = [0]
-    for place in range(1, len(numbers)):
-        if _run(numbers[found[-1] : place + 1]) is None:
+    for place in range(1, len(moving)):
+        steps = np.diff(moving[found[-1] : place + 1], axis=0)
+        even = steps[0, 0] >= 1 and (steps == steps[0, 0]).all()
+        if not even or (fixed[place] != fixed[place - 1]).any():
             found.append(place)
     return found
 

@@ -44,8 +44,12 @@ def _shaped(rewriter: Rewriter, name: str) -> Node | None:
     if node is None or not isinstance(node.operator, Reshape):
         return None
     before, after = types[node.inputs[0]].shape, types[name].shape
-    image = len(before) == 4 and before[0] == 1 and prod(before[:3]) > 1
+    image = _is_image(before) and prod(before[:3]) > 1
     return node if image and before[3] == after[-1] else None
+
+
+def _is_image(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 4 and shape[0] == 1
 
 
 def _merge(rewriter: Rewriter, node: Node) -> str | None:
@@ -88,19 +92,28 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
         return None
     before = [_shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]
-    shapes = {types[name].shape for name in found}
-    if len(shapes) != 1 or len({types[name].shape for name in node.inputs[:count]}) > 1:
+    if not found or len({types[name].shape for name in node.inputs[:count]}) > 1:
         return None
-    (shape,) = shapes
-    images = [
-        _image(rewriter, name, shape, node.origin) if each is None else each.inputs[0]
-        for each, name in zip(before, node.inputs, strict=False)
-    ]
+    # Another image of as many pixels is moved to the places of one that a layer makes.
+    shape = types[min(found, key=lambda name: _is_moved(rewriter, name))].shape
+    images = list[str]()
+    for each, name in zip(before, node.inputs, strict=False):
+        if each is not None and types[each.inputs[0]].shape == shape:
+            images.append(each.inputs[0])
+        elif _is_image(types[node.output].shape) and name not in rewriter.graph.constants:
+            return None
+        else:
+            images.append(_image(rewriter, name, shape, node.origin))
     inputs = (*images, *node.inputs[count:])
     inner = rewriter.builder.node(operator, inputs, f"{node.output}/image", node.origin)
     return rewriter.builder.node(
         Reshape(types[node.output].shape), (inner,), node.output, node.origin
     )
+
+
+def _is_moved(rewriter: Rewriter, name: str) -> bool:
+    node = rewriter.graph.producer(name)
+    return node is not None and isinstance(node.operator, Transpose | Reshape)
 
 
 def _raise(rewriter: Rewriter, node: Node) -> str | None:

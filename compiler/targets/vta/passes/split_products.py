@@ -5,6 +5,7 @@
     Add(Concatenate(x, ...), Upsample2d(mask))
         ->  Concatenate(Add(x, mask), ...), where the mask is repeated for all matrices
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
+    RowProducts(Lookup(x[N, ...]), y)     ->  the same of each matrix of x; a batch is not an image
     Reshape(Transpose(Concatenate(x, ...)))
         ->  Concatenate along channels, where the heads of a batch entry become channels again, and
             along rows, where there are several such entries
@@ -176,7 +177,13 @@ class _Splitting:
         if name in self.parts:
             return self.parts[name]
         *outer, rows, channels = self.graph.types[name].shape
-        count = prod(outer)
+        maker, count = self.graph.producer(name), prod(outer)
+        if outer[0] > 1 and maker and isinstance(maker.operator, Lookup) and self.is_by_rows(maker):
+            source, table = maker.inputs
+            return [
+                self.builder.node(maker.operator, (part, table), name, maker.origin)
+                for part in self.rows(source, 0, node)
+            ]
         columns = self.are_columns(name)
         whole = self.shaped(name, (1, count, rows, channels), node)
         found = []

@@ -21,6 +21,7 @@ ONE, LINE = In((2, 3, 4)), In((5,))
 WHOLE, LONG = In((5, 9), "int32"), In((5,), "int64", scale=0.5)
 BARE, ZERO, HALF = In((2, 3), "int8"), Const(np.int32(0)), Const(np.float32(0.5))
 RNN: Operands = [In((1, 2, 3)), floats(4, 3), floats(4, 4), floats(4), State((1, 4))]
+WHOLES, MIXED = In((1, 7, 6, 4), "int32"), "int32 with weights of float32"
 SLICE = {"BeginMask": 0, "EndMask": 0, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 0}
 
 CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
@@ -100,6 +101,15 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     (
         *("LOCAL_RESPONSE_NORMALIZATION", [IMAGE], 1, "LocalResponseNormalizationOptions"),
         *({"Radius": -1}, "4 dimensions and a radius"),
+    ),
+    ("CONV_2D", [WHOLES, floats(5, 3, 2, 4)], 1, "Conv2DOptions", CONV, MIXED),
+    (
+        *("DEPTHWISE_CONV_2D", [WHOLES, floats(1, 3, 2, 4)], 1, "DepthwiseConv2DOptions"),
+        *({**CONV, "DepthMultiplier": 1}, MIXED),
+    ),
+    (
+        *("TRANSPOSE_CONV", [i32(1, 7, 6, 5), floats(5, 3, 2, 4), WHOLES], 1),
+        *("TransposeConvOptions", {**STRIDES, "Padding": 0}, MIXED),
     ),
     ("RELU", [None], 1, "", {}, "input 0 is left out"),
     ("ADD", [ONE, None], 1, "AddOptions", {}, "input 1 is left out"),

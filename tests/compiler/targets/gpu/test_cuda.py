@@ -16,8 +16,7 @@ from dovetail.compiler.front.stored import StoredModel
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.schedule.record_files import write_entries
 from dovetail.compiler.targets.gpu.cuda import find_cuda
-from dovetail.compiler.tune import gpu_kernel
-from dovetail.compiler.tune.gpu_subject import gpu_subject
+from dovetail.compiler.tune import gpu_kernel, gpu_subject
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.runtime.errors import DeviceError
 from dovetail.runtime.gpu.cuda import LIBRARY, CudaDevice
@@ -118,6 +117,9 @@ def test_products_of_warpgroups_are_measured_recorded_and_run(
 ) -> None:
     """By the record of a search alone: the default has none, nor has a target without them."""
     driver = driver_of(monkeypatch)
+    device = CudaDevice()
+    for module in (gpu_kernel, gpu_subject):
+        monkeypatch.setattr(module, "open_device", lambda name: device)
     monkeypatch.setattr(gpu_kernel, "_bench", gpu_kernel._bench.__wrapped__)
     rng = np.random.default_rng(0)
     weights, x = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 16), (64, 64)))
@@ -132,7 +134,7 @@ def test_products_of_warpgroups_are_measured_recorded_and_run(
     opsets = [helper.make_opsetid("", 17)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     stored = StoredModel(".onnx", model.SerializeToString())
-    subject = gpu_subject(stored, {}, find_cuda("sm_90a"), "cuda")
+    subject = gpu_subject.gpu_subject(stored, {}, find_cuda("sm_90a"), "cuda")
     (problem,) = subject.problems()
     own = {"groups": 1, "rows": 64, "columns": 16, "parts": 1}
     candidate = Candidate.of({**problem.default().record, **own})
@@ -145,7 +147,7 @@ def test_products_of_warpgroups_are_measured_recorded_and_run(
     assert b"wgmma" in source(tuned)
     assert b"wgmma" not in source(compile(model, "cuda:sm_90a"))
     driver.log.clear()
-    found = Session(tuned, CudaDevice()).run(None, x)[0]
+    found = Session(tuned, device).run(None, x)[0]
     assert "cuFuncSetAttribute" in driver.log
     want = x.astype(np.float64) @ weights.astype(np.float64)
     np.testing.assert_allclose(found.astype(np.float64), want, rtol=2e-3, atol=1e-2)

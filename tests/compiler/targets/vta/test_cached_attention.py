@@ -120,6 +120,17 @@ def test_a_token_is_one_launch_with_the_same_bytes_everywhere(
             np.testing.assert_array_equal(simulated.outputs[name], expected)
 
 
+def test_the_rtl_has_the_bytes_and_cycles_of_the_simulator(
+    model: onnx.ModelProto, module: Module
+) -> None:
+    for sample in calibration_steps(model, 3, seed=2):
+        simulated, found = (run(module, sample, device) for device in ("sim", "rtl"))
+        assert found.cycles == simulated.cycles
+        assert found.counters == simulated.counters
+        for name in OUTPUTS:
+            np.testing.assert_array_equal(found.outputs[name], simulated.outputs[name])
+
+
 def test_the_program_is_the_function_of_its_layers_for_every_cache(
     model: onnx.ModelProto, module: Module
 ) -> None:

@@ -1,6 +1,7 @@
 """Products by warpgroups: NumPy, the loop interpreter and interpreted PTX agree."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ from dovetail.compiler.define.definition import Kind
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError, ScheduleError
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.loops.intrinsic import BARRIER, WAIT
+from dovetail.compiler.loops.intrinsic import BARRIER, WAIT, WAIT_BEFORE
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.rules.gpu.choice import Choice, choices_for
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
@@ -61,6 +62,7 @@ def test_loops_and_ptx_agree_with_numpy() -> None:
         ((100, 40, 256), Choice(rows=128, columns=32, groups=1), (DType.BFLOAT16,) * 2),
         ((64, 192, 128), Choice(rows=64, columns=192, groups=1, parts=1), BYTES),
         ((64, 16, 512), Choice(rows=64, columns=16, groups=1), (DType.UINT8, DType.INT8)),
+        ((64, 32, 384), Choice(rows=64, columns=32, groups=1, parts=1, buffers=4), HALF),
     ],
 )
 def test_ptx_of_tiles_and_types_agrees_with_numpy(
@@ -75,7 +77,7 @@ def test_ptx_of_tiles_and_types_agrees_with_numpy(
 @pytest.mark.parametrize(
     ("choice", "dtypes", "registers"),
     [
-        (Choice(rows=256, columns=192, groups=2), HALF, 248),
+        (Choice(rows=256, columns=192, groups=2, parts=1, buffers=4), HALF, 248),
         (Choice(rows=128, columns=128, groups=2), BYTES, 128),
     ],
 )
@@ -90,6 +92,7 @@ def test_large_tiles_are_assembled_without_spills_or_waits_between_products(
     text = ptx_of(launches_of(program_of(function)).kernels, "sm_90a")
     tiles = choice.rows // choice.groups // 64
     assert text.count("wgmma.mma_async") == 4 * choice.parts * tiles
+    assert text.count("cp.async.wait_group") == (2 if choice.buffers == 4 else 0)
     assert ".local" not in text
     notes: list[str] = []
     ((used, spilled),) = assemble(ptxas, text, "sm_90a", notes).values()
@@ -132,6 +135,40 @@ def run(change: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:  # type: igno
     return buffers[2].view(np.float32).reshape(64, 16), expected(given, np.float32)
 
 
+DEEP = replace(SMALL, buffers=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "message"),
+    [
+        (BARRIER, 0, r"in\d.tile: a thread of .* at the same time"),
+        (WAIT_BEFORE, 0, r"in\d.tile: o0.group.sum may touch what a copy of .* has not ended"),
+        (WAIT_BEFORE, 1, r"in\d.tile: .* may touch what a copy of o0.group.sum has not ended"),
+        (WAIT, 0, r"acc0: o0.group.end may touch what a copy of o0.* has not ended with"),
+        (BARRIER, 1, "a wait that no barrier follows"),
+    ],
+)
+def test_what_goes_on_in_the_next_step_is_waited_for_then(
+    name: str, number: int, message: str
+) -> None:
+    function = scheduled((64, 16, 384), DEEP).function
+    assert invoked(function).count(WAIT_BEFORE) == invoked(function).count(BARRIER) == 2
+    kernels_of(function)
+    with pytest.raises(GraphError, match=message):
+        kernels_of(without(function, name, number))
+
+
+def test_too_few_buffers_for_what_goes_on_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three, a step's copies are those that the wait before it leaves."""
+    monkeypatch.setattr("dovetail.compiler.schedule.steps.overlap.DEEP", 3)
+    schedule = Schedule.of(by_rows(64, 16, 384, HALF).function, HOPPER)
+    function = on_tensor_cores(schedule, replace(SMALL, buffers=3)).function
+    with pytest.raises(
+        GraphError, match=r"in\d.tile: .* may touch what a copy of .* has not ended"
+    ):
+        kernels_of(function)
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
@@ -165,6 +202,7 @@ def test_a_descriptor_of_another_mode_is_refused() -> None:
     [
         ((64, 16, 96), SMALL, "sums of 96: required multiples of 64"),
         ((64, 8, 64), SMALL, "64, 8, 64: too small"),
+        ((64, 16, 64), DEEP, "4 buffers for 1 iterations"),
         ((128, 16, 64), Choice(rows=128, columns=16, groups=2, parts=1), "not all would copy"),
         ((128, 64, 128), Choice(rows=128, columns=64, groups=4), "4 warpgroups, 128 rows"),
         ((64, 96, 64), Choice(rows=64, columns=96, groups=1), "with 96 columns"),
@@ -174,6 +212,8 @@ def test_a_descriptor_of_another_mode_is_refused() -> None:
 def test_tiles_that_do_not_fit_are_refused(sizes: Sizes, choice: Choice, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         scheduled(sizes, choice)
+    with pytest.raises(ScheduleError, match=message):
+        schedule_group(by_rows(*sizes, HALF), HOPPER, choice)
 
 
 def test_warpgroups_are_a_choice_and_not_the_rule() -> None:

@@ -1,0 +1,72 @@
+"""LOADs of constants joined into longer ones, for programs that LOAD sets the pace of.
+
+Each LOAD waits for the memory before its first word comes.  Constants that lie one behind the other
+in their scratchpad may come by one, if nothing that a later one waits for is behind the first; in
+DRAM they then have a copy that lies so too.
+"""
+
+from collections.abc import Callable, Sequence
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.instructions import Instruction, Load
+from dovetail.isa.memories import Memory
+
+__all__ = ["PACE", "join"]
+
+PACE = 0.98
+"""The part of a program's cycles in which LOAD works, from which on LOADs are joined."""
+
+PARTS = {Memory.PAR: 4, Memory.WGT: 16, Memory.TAP: 4, Memory.TAB: 2}
+"""Memories of constants; a joined LOAD fills at most this part of one."""
+
+
+def _is_plain(load: Load) -> bool:
+    """Whether a LOAD brings one row of words as they lie."""
+    padding = load.pad_x_before, load.pad_x_after, load.pad_y_before, load.pad_y_after
+    return load.count_y == load.count_z == 1 and not any((*padding, load.step, load.gap))
+
+
+def join(
+    program: Sequence[Instruction],
+    before: Sequence[frozenset[int]],
+    config: HardwareConfig,
+    known: Callable[[Load], bool],
+) -> list[list[int]]:
+    """Places of LOADs that may be one, in the order of their words; lists of several only.
+
+    before: what each instruction depends on.  known: whether what a LOAD brings is constant.
+    """
+    groups: list[list[int]] = []
+    for memory, parts in PARTS.items():
+        most = max(config.depth(memory) // parts, 1)
+        group: list[int] = []
+        for place, each in enumerate(program):
+            if not isinstance(each, Load) or each.memory is not memory:
+                continue
+            if not _is_plain(each) or not known(each):
+                group = []
+                continue
+            if group and _follows(program, group, each, most) and _may_move(before[place], group):
+                group.append(place)
+                continue
+            group = [place]
+            groups.append(group)
+    return [group for group in groups if len(group) > 1]
+
+
+def _follows(program: Sequence[Instruction], group: Sequence[int], load: Load, most: int) -> bool:
+    """Whether a LOAD brings the words behind those of a group, which stays small enough."""
+    first, last = program[group[0]], program[group[-1]]
+    assert isinstance(first, Load)
+    assert isinstance(last, Load)
+    words = last.sram_address + last.count_x - first.sram_address
+    return (
+        load.sram_address == last.sram_address + last.count_x
+        and load.nibbles == first.nibbles
+        and words + load.count_x <= most
+    )
+
+
+def _may_move(needed: frozenset[int], group: Sequence[int]) -> bool:
+    """Whether all that a LOAD depends on comes before the first of a group, or is in it."""
+    return all(place < group[0] or place in group for place in needed)
