@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check wheels demo train train-story test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check wheels demo train train-story test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation monotony mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -154,6 +154,10 @@ benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-1
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
 	$(BIN)/python -m tests.compiler.targets.vta.mutants --count 1000 $(ARGS)
+
+monotony: COUNT = 200
+monotony: $(READY) ## Random networks on accelerators with more of one thing never take longer, or are printed: COUNT, SEED
+	$(BIN)/python -m tests.compiler.targets.vta.monotony --count $(COUNT) --seed $(SEED)
 
 mutants-code: COUNT = 100
 mutants-code: $(READY) ## Put faults into the production code, and see whether tests notice: COUNT, SEED, WITHIN

@@ -1,6 +1,6 @@
 """Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -42,6 +42,11 @@ OUTER = (("y", "x", "c"), ("c", "y", "x"))
 
 ROW_PARTS = 4
 """Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
+
+CRAMPED = 1.5
+"""Times the cycles of a layer's fastest tile.  Where no tile that takes as few fits in ACT, sums
+may have more parts than WGT asks for.
+"""
 
 TILE_CYCLES = 32
 """Estimate: what one more tile costs, or part of its sums or inputs, beside what it moves."""
@@ -129,17 +134,35 @@ def stream_tiles(
             and (each["x"] == kernel.extents["x"] or each["y"] == 1)
         )
     ]
-    tiles = [
-        _estimate(kernel, refs, activations, each, outer, config, depth, late, held)
-        for each in sizes
-        for outer in OUTER
-        for held in (0, *_parts_held(kernel, activations, each))
-    ]
+
+    def estimates(sizes: Mapping[str, int], least: Sequence[int] = ()) -> Iterator[Tile]:
+        for outer, held in product(OUTER, (*least, *_parts_held(kernel, activations, sizes))):
+            yield _estimate(kernel, refs, activations, sizes, outer, config, depth, late, held)
+
+    tiles = [tile for each in sizes for tile in estimates(each, (0,))]
+    least = min((tile.cycles for tile in tiles), default=0)
+    if all(tile.words > config.act_depth for tile in tiles if tile.cycles <= CRAMPED * least):
+        tiles += [tile for each in _in_parts(kernel, sizes) for tile in estimates(each)]
     found: list[Tile] = []
-    for tile in sorted(tiles, key=lambda tile: (tile.cycles, tile.words)):
+    for tile in sorted(tiles, key=_fastest):
         if all(tile.words < other.words or tile.dram < other.dram for other in found):
             found.append(tile)
     return found
+
+
+def _fastest(tile: Tile) -> tuple[int, int]:
+    return tile.cycles, tile.words
+
+
+def _in_parts(kernel: Kernel, sizes: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
+    """Tiles with the fewest parts but one, for those of ``sizes`` whose sums have one part.
+
+    So a buffer need not hold the inputs of all channels, although WGT has room for their weights.
+    """
+    count = kernel.extents.get("k", 1)
+    for each in sizes if count > 1 else ():
+        if each["k"] == count:
+            yield {**each, "k": _divisors(count)[-2]}
 
 
 def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int, price: float = 0.0) -> Tile:
