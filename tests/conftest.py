@@ -4,6 +4,7 @@ import gc
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
-from .once import made_once, plans_kept
+from .once import made_once, plans_kept, short_searches
 from .outside import LEAKY, install_folder
 from .quick_yosys import install_quick_yosys
 
@@ -31,6 +32,19 @@ SEARCHES = tuple(
     for name in ("cli/test_compile.py", "pipeline", "targets", "tune")
 )
 """Tests to which it matters that a plan is searched for."""
+QUICK = tuple(
+    ROOT / "tests" / name
+    for name in (
+        *("compiler/targets/vta", "compiler/debug/test_sound_networks.py"),
+        *("end_to_end", "operators"),
+    )
+)
+"""Tests of results, which any plan has to give."""
+THOROUGH = tuple(
+    ROOT / "tests" / "compiler" / "targets" / "vta" / f"test_{name}.py"
+    for name in ("mutants", "overlap", "plan_record", "roof")
+)
+"""Tests among them of how good a plan is, or of faults put into the best one."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 """What gives a headless Chromium WebGPU, computed by the CPU."""
 
@@ -140,14 +154,19 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kept_plans(
+def quick_plans(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """A plan is searched for once for each network, however many tests compile it."""
-    if any(request.path.is_relative_to(place) for place in SEARCHES):
-        yield
-        return
-    with plans_kept(tmp_path_factory):
+    """A plan is searched for once for each network, however many tests compile it; and shortly."""
+
+    def inside(places: tuple[Path, ...]) -> bool:
+        return any(request.path.is_relative_to(place) for place in places)
+
+    with ExitStack() as stack:
+        if not inside(SEARCHES):
+            stack.enter_context(plans_kept(tmp_path_factory))
+        if inside(QUICK) and not inside(THOROUGH):
+            stack.enter_context(short_searches())
         yield
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.compiler.options import Overlap
-from dovetail.compiler.targets.vta import emit
+from dovetail.compiler.targets.vta import emit, search
 from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.plan import Planner
@@ -21,7 +21,10 @@ from dovetail.compiler.targets.vta.timing import Timing
 from dovetail.runtime.files import write_whole
 from dovetail.vta_sim.timing import time_program
 
-__all__ = ["made_once", "plans_kept"]
+__all__ = ["made_once", "plans_kept", "short_searches"]
+
+ROUNDS = 3
+"""Programs that are made, at most, in search of a faster plan for a network of a test."""
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -35,6 +38,14 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(unfinished)
             unfinished.rename(path)
     return path
+
+
+@contextmanager
+def short_searches() -> Iterator[None]:
+    """Faster plans are searched for in few ways: any plan has to give the right bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "MOST_ROUNDS", ROUNDS)
+        yield
 
 
 @contextmanager
