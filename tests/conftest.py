@@ -41,8 +41,12 @@ QUICK = tuple(
 )
 """Tests of results, which any plan has to give."""
 THOROUGH = tuple(
-    ROOT / "tests" / "compiler" / "targets" / "vta" / f"test_{name}.py"
-    for name in ("mutants", "overlap", "plan_record", "roof")
+    ROOT / "tests" / name
+    for name in (
+        *("compiler/targets/vta/test_mutants.py", "compiler/targets/vta/test_overlap.py"),
+        *("compiler/targets/vta/test_plan_record.py", "compiler/targets/vta/test_roof.py"),
+        "end_to_end/test_whole_networks.py",
+    )
 )
 """Tests among them of how good a plan is, or of faults put into the best one."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")

@@ -61,7 +61,8 @@ def plans_kept(factory: pytest.TempPathFactory) -> Iterator[None]:
     def known(
         planner: Planner, activations: Mapping[str, Activation], overlap: Overlap, timing: Timing
     ) -> Draft:
-        path = folder / plan_key(planner.layers, planner.ends, planner.config, overlap)
+        key = plan_key(planner.layers, planner.ends, planner.config, overlap)
+        path = folder / f"{key}-{search.MOST_ROUNDS}"
         if timing is not time_program or overlap is not Overlap.LAYERS:
             return fastest(planner, activations, overlap, timing)
         if path.exists():
