@@ -16,14 +16,12 @@ from networks import build, calibration_images
 
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.quantize import quantize_model
-from dovetail.isa.cache import cache_directory
 from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
 from .once import made_once, plans_kept, short_searches
 from .outside import LEAKY, install_folder
-from .quick_yosys import install_quick_yosys
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -175,12 +173,9 @@ def quick_plans(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def quick_builds() -> Iterator[None]:
     """Simulations of RTL are compiled quickly: they take longer to build than to run."""
     with pytest.MonkeyPatch.context() as patch:
-        found = install_quick_yosys(tmp_path_factory.mktemp("yosys"), cache_directory() / "yosys")
-        for name, value in found.items():
-            patch.setenv(name, value)
         flags = "VM_PARALLEL_BUILDS=0 OPT_GLOBAL=-O0"
         patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
         patch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-Og")

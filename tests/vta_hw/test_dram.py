@@ -11,7 +11,7 @@ from dovetail.isa.config import DramTiming
 from dovetail.isa.configs import find_config
 from dovetail.vta_hw.dram import DramModel
 
-from .rtl import parameters, simulate_all, start_clock
+from .rtl import parameters, simulate, start_clock
 
 CONFIG = find_config("tiny")
 
@@ -143,4 +143,5 @@ def check_beats(
 
 
 def test_every_beat_and_answer_comes_in_the_cycle_of_the_formula() -> None:
-    simulate_all(make_dram, [(random_commands, {"seed": seed}) for seed in range(61, 64)])
+    for seed in range(61, 64):
+        simulate(make_dram, random_commands, seed=seed)

@@ -21,7 +21,7 @@ from dovetail.vta_hw.legality import Legality
 from .axi_memory import AXI_MEMORIES, Dram
 from .memory_driver import begin
 from .memory_top import CONFIG, make_memory_top
-from .rtl import simulate_all
+from .rtl import simulate
 
 
 def is_legal(word: int, config: HardwareConfig) -> bool:
@@ -177,14 +177,10 @@ async def program_across_the_end_of_the_window(dut: Any) -> None:
 
 
 def test_a_program_is_dispatched_in_order_to_the_queues_of_its_units() -> None:
-    simulate_all(
-        make_memory_top, [(whole_program, {"seed": 32, "memory": each}) for each in AXI_MEMORIES]
-    )
+    for each in AXI_MEMORIES:
+        simulate(make_memory_top, whole_program, seed=32, memory=each)
 
 
 def test_dispatch_stops_at_an_illegal_word_and_where_the_program_leaves_the_window() -> None:
-    runs = [
-        (illegal_word, {"seed": 33, "memory": "paused"}),
-        (program_across_the_end_of_the_window, {"seed": 34, "memory": "shuffled"}),
-    ]
-    simulate_all(make_memory_top, runs)
+    simulate(make_memory_top, illegal_word, seed=33, memory="paused")
+    simulate(make_memory_top, program_across_the_end_of_the_window, seed=34, memory="shuffled")

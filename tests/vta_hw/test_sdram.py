@@ -14,7 +14,7 @@ from dovetail.isa.errors import ConfigError
 from dovetail.isa.sdram import sdram_timing
 from dovetail.vta_hw.sdram_model import Violation
 
-from .rtl import parameters, simulate, simulate_all, start_clock
+from .rtl import parameters, simulate, start_clock
 from .sdram_bench import BUS_BYTES, CHIP, REGION, SdramBench, make_fast, make_slow
 from .sdram_rules import SdramRules
 
@@ -225,8 +225,8 @@ def test_a_run_from_settled_memory_takes_the_same_cycles() -> None:
     ("make", "clock_hz", "io_delay"), [(make_fast, 100_000_000, 0), (make_slow, 50_000_000, 2)]
 )
 def test_traffic_by_the_rules(make: Any, clock_hz: int, io_delay: int) -> None:
-    values = {"clock_hz": clock_hz, "io_delay": io_delay}
-    simulate_all(make, [(traffic_by_the_rules, values | {"seed": seed}) for seed in range(2)])
+    for seed in range(2):
+        simulate(make, traffic_by_the_rules, clock_hz=clock_hz, io_delay=io_delay, seed=seed)
 
 
 def test_paused_write_data() -> None:

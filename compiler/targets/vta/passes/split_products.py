@@ -178,7 +178,8 @@ class _Splitting:
             return self.parts[name]
         *outer, rows, channels = self.graph.types[name].shape
         maker, count = self.graph.producer(name), prod(outer)
-        if outer[0] > 1 and maker and isinstance(maker.operator, Lookup) and self.is_by_rows(maker):
+        looked_up = maker and isinstance(maker.operator, Lookup) and self.is_by_rows(maker)
+        if maker and looked_up and prod(outer[:1]) > 1:
             source, table = maker.inputs
             return [
                 self.builder.node(maker.operator, (part, table), name, maker.origin)
