@@ -22,11 +22,13 @@ NEAR = 2
 
 
 class NoRoomError(DoesNotFitError):
-    """ACT is too small for what is there while layer ``layer`` runs."""
+    """ACT is too small for what is there while layer ``layer`` runs: the activations ``names``,
+    where they are known.
+    """
 
-    def __init__(self, message: str, layer: int) -> None:
+    def __init__(self, message: str, layer: int, names: frozenset[str] = frozenset()) -> None:
         super().__init__(message)
-        self.layer = layer
+        self.layer, self.names = layer, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,7 @@ def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
     Raises NoRoomError for the first that finds none in the order they are given.
     """
     failed: Item | None = None
-    taken = 0
+    taken, names = 0, frozenset[str]()
     for order in (items, sorted(items, key=lambda item: -item.words)):
         space = _Space(order, config)
         for item in order:
@@ -271,6 +273,7 @@ def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
                 busy = [each for each in order[: space.count] if each.lives_with(item)]
                 if failed is None:
                     failed, taken = item, sum(other.words for other in busy)
+                    names = frozenset(each.activation.name for each in (item, *busy))
                 break
             space.add(int(rooms[0]))
         else:
@@ -282,6 +285,7 @@ def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
         f"layer {name!r}: act scratchpad: {failed.words} words required beside {taken} in use, "
         f"{config.act_depth} available; use a configuration with a deeper ACT, or a smaller input",
         failed.first,
+        names,
     )
 
 

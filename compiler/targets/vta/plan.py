@@ -118,12 +118,12 @@ def _with_largest(
     streamed: frozenset[str],
     problem: NoRoomError,
 ) -> frozenset[str]:
-    """``streamed`` and the largest activation on chip that is there when ``problem`` arises."""
-    there = [
-        item
-        for item in items
-        if item.first <= problem.layer <= item.last and item.activation.name not in streamed
-    ]
+    """``streamed`` and the largest activation on chip that is there when ``problem`` arises; or of
+    those that are there longer than their layers, as others of a cascade are.
+    """
+    whole = [item for item in items if item.activation.name not in streamed]
+    there = [item for item in whole if item.first <= problem.layer <= item.last]
+    there = there or [item for item in whole if item.activation.name in problem.names]
     if not there:
         raise DoesNotFitError(str(problem))
     return streamed | {max(there, key=lambda item: item.words).activation.name}

@@ -102,6 +102,14 @@ def test_a_tensor_too_large_for_act_names_its_layer() -> None:
     assert error.value.layer == 0
 
 
+def test_what_finds_no_room_is_named_with_what_lies_there() -> None:
+    layers, source = chain([8, TINY.act_depth - 8, 16, 8], [[0], [1], [0, 2]])
+    with pytest.raises(NoRoomError) as error:
+        place_activations(layers, source)
+    assert error.value.layer == 1
+    assert error.value.names == {"t0", "t1", "t2"}
+
+
 def test_a_ring_gives_out_its_words_in_turn_and_wraps() -> None:
     ring = Ring(TINY, Memory.WGT)
     assert [ring.take(50, "layer").start for _ in range(4)] == [0, 50, 100, 22]
