@@ -19,11 +19,7 @@ import numpy as np
 from ....dtypes import DType
 from ...ir import Array, Graph, Node
 from ...operators.assembly import Append, Assemble
-from ...operators.elementwise import (
-    Binary,
-    BinaryFunction,
-    MultiplyAdd,
-)
+from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.indexing import Gather
 from ...operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...operators.integer.fixed_point import (
@@ -51,6 +47,7 @@ from .fixed_point import average, pair, requantize, requantize_real, weighted
 from .norm import row_norm
 from .products import conv2d, dense, largest_sum, row_products
 from .raised_bytes import F32, RAISE, RaisedBytes
+from .ratios import add, multiply
 from .softmax import row_softmax, softmax
 from .windows import window
 
@@ -260,9 +257,9 @@ class _Expanding:
             case Requantize():
                 result = self.requantize(x, node, is_image, operator)
             case Add():
-                result = self.add(x, self.beside(node, is_image), operator)
+                result = add(self.new, x, self.beside(node, is_image), operator)
             case Multiply():
-                result = self.multiply(x, self.beside(node, is_image), operator)
+                result = multiply(self.new, x, self.beside(node, is_image), operator)
             case RequantizeFixed():
                 factors = (self.aligned(name, is_image) for name in node.inputs[1:])
                 result = requantize(self.new, x, operator, *factors)
@@ -318,39 +315,6 @@ class _Expanding:
             return self.new.moved(self.new.rounded(product, *limits), operator.zero_point + RAISE)
         bound = largest_sum(self.graph, node.inputs[0]) * float(np.abs(factors).max())
         return self.new.saturated(product, *limits, bound)
-
-    def add(self, a: str, b: str, operator: Add) -> str:
-        """Two multiplications that add, each rounded once."""
-        ra, rb = F32(operator.a_ratio), F32(operator.b_ratio)
-        shift = 128 if operator.unsigned else 0
-        product = np.float64(F32(np.float64(rb) * (operator.b_zero_point + shift)))
-        start = F32(np.float64(ra) * (operator.a_zero_point + shift) + product)
-        rest = F32(operator.zero_point + shift) - start
-        offset, bound = self.new.constant(np.asarray(rest)), 256 * float(ra + rb) + abs(float(rest))
-        inner = self.new.emit(
-            MultiplyAdd(), self.shifted(b, shift), self.new.constant(np.asarray(rb)), offset
-        )
-        total = self.new.emit(
-            MultiplyAdd(), self.shifted(a, shift), self.new.constant(np.asarray(ra)), inner
-        )
-        return self.new.saturated(total, -shift, operator.low, operator.high, bound)
-
-    def multiply(self, a: str, b: str, operator: Multiply) -> str:
-        """An exact product, scaled, then moved, each rounded."""
-        left = self.new.centred(a, operator.a_zero_point, DType.FLOAT32)
-        right = self.new.centred(b, operator.b_zero_point, DType.FLOAT32)
-        product = self.new.binary(BinaryFunction.MUL, left, right)
-        scaled = self.new.binary(BinaryFunction.MUL, product, F32(operator.ratio))
-        shift = 128 if operator.unsigned else 0
-        total = self.new.moved(scaled, operator.zero_point + shift)
-        bound = (1 << 16) * operator.ratio + 256
-        return self.new.saturated(total, -shift, operator.low, operator.high, bound)
-
-    def shifted(self, x: str, shift: int) -> str:
-        """What raised bytes stand for, plus ``shift``, in float32, where it is exact."""
-        if self.new.builder.types[x].dtype != DType.FLOAT32:
-            x = self.new.cast(x, DType.FLOAT32)
-        return self.new.moved(x, shift - RAISE)
 
     def assemble(self, node: Node, operator: Assemble) -> str:
         """The operands' pixels one after the other, then each by its place there."""

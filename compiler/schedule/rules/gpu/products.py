@@ -25,6 +25,7 @@ from .choice import DEFAULT, Choice
 from .product import Product, product_of
 from .reductions import schedule_reduction
 from .tensor_cores import on_tensor_cores
+from .tiles import ENDS, in_stages
 
 __all__ = ["schedule_products"]
 
@@ -74,19 +75,14 @@ def _tiled(schedule: Schedule, product: Product, choice: Choice) -> Schedule:
     (p, _), (q, _), (k, depth) = product.p, product.q, product.k
     inside = (f"{p}.thread", f"{q}.thread", f"{p}.item", f"{q}.item")
     schedule = schedule.reorder(f"{p}.block", f"{q}.block", *inside)
-    for name in reversed(inside):
-        schedule = schedule.lift(product.acc, name)
-    for name in reversed(inside):
-        schedule = schedule.fission(name, 1, f"{name}.sum")
-    for name in reversed(inside):
-        schedule = schedule.fission(f"{name}.sum", 1, f"{name}.end")
+    schedule = in_stages(schedule, product, inside)
     step = _divisor(depth, (choice.depth,) if choice.depth else DEPTHS, "a sum")
     schedule = schedule.split(k, step, "exact", f"{k}.steps", f"{k}.in")
     rows, columns, row, column = (f"{name}.sum" for name in inside)
     schedule = schedule.reorder(f"{k}.steps", rows, columns, f"{k}.in", row, column)
     for name in (product.left, product.right):
         schedule = _copied(schedule, name, f"{k}.steps", threads)
-    for end in ("", ".sum", ".end"):
+    for end in ENDS:
         schedule = schedule.bind(f"{p}.thread{end}", LoopKind.THREAD)
         schedule = schedule.bind(f"{q}.thread{end}", LoopKind.THREAD)
         schedule = schedule.unroll(f"{p}.item{end}").unroll(f"{q}.item{end}")

@@ -6,11 +6,24 @@ from ....loops.traverse import walk
 from ...steps.schedule import Schedule
 from .product import Product
 
-__all__ = ["ENDS", "copied", "in_blocks", "in_strips", "with_copies"]
+__all__ = ["ENDS", "copied", "in_blocks", "in_stages", "in_strips", "with_copies"]
 
 ENDS = ("", ".sum", ".end")
 """What the names of the loops of a tile end with: of those that start sums, add, and store."""
 STRIPS = (16, 8, 4, 2)
+
+
+def in_stages(schedule: Schedule, product: Product, inside: tuple[str, ...]) -> Schedule:
+    """The loops ``inside`` of a tile three times over, as ``ENDS`` says, with a sum for each of
+    their elements.
+    """
+    for name in reversed(inside):
+        schedule = schedule.lift(product.acc, name)
+    for name in reversed(inside):
+        schedule = schedule.fission(name, 1, f"{name}.sum")
+    for name in reversed(inside):
+        schedule = schedule.fission(f"{name}.sum", 1, f"{name}.end")
+    return schedule
 
 
 def in_blocks(
@@ -32,12 +45,7 @@ def in_blocks(
     for name in inside:
         # Loops over threads keep their extents, whatever guards are in them.
         schedule = schedule.bind(name, LoopKind.THREAD)
-    for name in reversed(inside):
-        schedule = schedule.lift(product.acc, name)
-    for name in reversed(inside):
-        schedule = schedule.fission(name, 1, f"{name}.sum")
-    for name in reversed(inside):
-        schedule = schedule.fission(f"{name}.sum", 1, f"{name}.end")
+    schedule = in_stages(schedule, product, inside)
     schedule = schedule.reorder(f"{k}.steps", f"{p}.in.sum", f"{q}.in.sum", f"{k}.in")
     for name, axis in ((product.left, p), (product.right, q)):
         used = (f"{axis}.in.sum", f"{k}.in")

@@ -177,13 +177,12 @@ class _Splitting:
         if name in self.parts:
             return self.parts[name]
         *outer, rows, channels = self.graph.types[name].shape
-        maker, count = self.graph.producer(name), prod(outer)
-        looked_up = maker and isinstance(maker.operator, Lookup) and self.is_by_rows(maker)
-        if maker and looked_up and prod(outer[:1]) > 1:
-            source, table = maker.inputs
+        count = prod(outer)
+        if prod(outer[:1]) > 1 and (made := self.looked_up(name)):
+            x, table = made.inputs
             return [
-                self.builder.node(maker.operator, (part, table), name, maker.origin)
-                for part in self.rows(source, 0, node)
+                self.builder.node(made.operator, (part, table), name, made.origin)
+                for part in self.rows(x, 0, node)
             ]
         columns = self.are_columns(name)
         whole = self.shaped(name, (1, count, rows, channels), node)
@@ -197,6 +196,12 @@ class _Splitting:
                 part = self.transposed(part, zero_point, node)
             found.append(part)
         return found
+
+    def looked_up(self, name: str) -> Node | None:
+        """The node that looks a tensor up, element by element, in one table for all."""
+        node = self.graph.producer(name)
+        by_rows = node and isinstance(node.operator, Lookup) and self.is_by_rows(node)
+        return node if by_rows else None
 
     def shaped(self, name: str, shape: tuple[int, ...], node: Node) -> str:
         """A tensor in another shape."""
