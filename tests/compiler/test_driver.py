@@ -33,7 +33,7 @@ STEPS = (
     *("fixed_averages", "real_finishes", "exact_sums", "constant_channels", "raise_transposes"),
     *("drop_taps", "pad_pixels", "cached_attention", "differences", "split_products"),
     *("rows_to_pixels", "channel_tables"),
-    *("dense_to_conv", "move_pixels"),
+    *("dense_to_conv", "move_pixels", "head_lanes"),
     *("split_groups", "own_parts", "align_channels", "select_channels", "own_borders"),
     *("eliminate_dead", "fuse", "lower", "schedule", "place", "operations", "order", "tokens"),
     "check",

@@ -21,11 +21,14 @@ WIDTH = 16
 
 
 class Rows(ModelBuilder):
-    """Networks of quantised rows ``[1, count, C]``, with random weights and zero points."""
+    """Networks of quantised rows ``[1, count, C]``, with random weights and zero points.
 
-    def __init__(self, count: int) -> None:
+    head: channels of one.
+    """
+
+    def __init__(self, count: int, head: int = WIDTH) -> None:
         super().__init__()
-        self.rows = count
+        self.rows, self.head = count, head
         self.rng = np.random.default_rng(7)
 
     def again(self, y: str, scale: float) -> str:
@@ -51,19 +54,27 @@ class Rows(ModelBuilder):
 
 
 def scores(net: Rows, x: str) -> str:
-    q, k = (net.linear(x, WIDTH, WIDTH) for _ in range(2))
+    q, k = (net.linear(x, WIDTH, net.head) for _ in range(2))
+    return net.node("MatMul", [q, net.node("Transpose", [k], perm=[0, 2, 1])])
+
+
+def scores_of_sums(net: Rows, x: str) -> str:
+    """No product with weights makes the keys."""
+    q, *sides = (net.linear(x, WIDTH, net.head) for _ in range(3))
+    k = net.again(net.node("Add", sides), 0.0937)
     return net.node("MatMul", [q, net.node("Transpose", [k], perm=[0, 2, 1])])
 
 
 def gated_heads(net: Rows, x: str, kind: str = "Sigmoid") -> str:
     """Attention of two heads with a table in place of Softmax, and what follows it."""
-    q, k, v = (net.linear(x, WIDTH, 2 * WIDTH) for _ in range(3))
+    both = 2 * net.head
+    q, k, v = (net.linear(x, WIDTH, both) for _ in range(3))
     product = net.node("MatMul", [net.heads(q, 2, (0, 2, 1, 3)), net.heads(k, 2, (0, 2, 3, 1))])
     weights = net.again(net.node(kind, [net.again(product, 0.4)]), 1 / 256)
     mixed = net.again(net.node("MatMul", [weights, net.heads(v, 2, (0, 2, 1, 3))]), 0.03)
     flat = net.node("Transpose", [mixed], perm=[0, 2, 1, 3])
-    shape = net.constant(np.array([1, net.rows, 2 * WIDTH], np.int64))
-    return net.linear(net.node("Reshape", [flat, shape]), 2 * WIDTH, WIDTH)
+    shape = net.constant(np.array([1, net.rows, both], np.int64))
+    return net.linear(net.node("Reshape", [flat, shape]), both, WIDTH)
 
 
 def attention(net: Rows, x: str) -> str:
@@ -72,6 +83,7 @@ def attention(net: Rows, x: str) -> str:
 
 NETWORKS: dict[str, Callable[[Rows, str], str]] = {
     "scores": scores,
+    "scores_of_sums": scores_of_sums,
     "gated_heads": gated_heads,
     "attention": attention,
 }
@@ -79,12 +91,16 @@ NETWORKS: dict[str, Callable[[Rows, str], str]] = {
 
 @pytest.mark.parametrize("target", ["vta:tiny", "vta:zynq7020"])
 @pytest.mark.parametrize(
-    ("name", "rows"), [("scores", 16), ("gated_heads", 16), ("gated_heads", 9), ("attention", 9)]
+    ("name", "rows", "head"),
+    [
+        *(("scores", 16, WIDTH), ("gated_heads", 16, WIDTH), ("gated_heads", 9, WIDTH)),
+        *(("attention", 9, WIDTH), ("scores_of_sums", 5, 6), ("gated_heads", 9, 21)),
+    ],
 )
 def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
-    name: str, rows: int, target: str
+    name: str, rows: int, head: int, target: str
 ) -> None:
-    net = Rows(rows)
+    net = Rows(rows, head)
     x = net.dequantize("x", F32(0.02), np.int8(3))
     y = net.quantize(NETWORKS[name](net, x), F32(0.2), np.int8(-9))
     model = net.build({"x": ("int8", (1, rows, WIDTH))}, y)
@@ -119,8 +135,8 @@ def hybrid(net: Rows, x: str) -> str:
     image = net.again(net.node("Conv", [x, kernel]), 0.04)
     planes = (2 * WIDTH, 2, 2, 2), (0, 2, 1, 3), (1, WIDTH, 4, 4), (0, 3, 2, 1), (4, 4, WIDTH)
     y = reordered(net, image, *planes)
-    heads = (4, 4, 3, 2, WIDTH // 2), (2, 0, 3, 1, 4)
-    mixed = reordered(net, net.linear(y, WIDTH, 3 * WIDTH), *heads)
+    heads = (4, 4, 3, 2, net.head), (2, 0, 3, 1, 4)
+    mixed = reordered(net, net.linear(y, WIDTH, 3 * 2 * net.head), *heads)
     q, k, v = (
         net.node("Gather", [mixed, net.constant(np.int64(place))], axis=0) for place in range(3)
     )
@@ -129,14 +145,14 @@ def hybrid(net: Rows, x: str) -> str:
     k = net.again(net.node("Mul", [k, net.constant(F32(0.4))]), 0.017)
     shares = net.again(net.node("Softmax", [net.again(net.node("MatMul", [q, k]), 0.1)]), 1 / 256)
     z = net.again(net.node("MatMul", [shares, v]), 0.03)
-    z = reordered(net, net.node("Transpose", [z], perm=[0, 2, 1, 3]), (4, 4, WIDTH))
-    y = net.again(net.node("Add", [y, net.linear(z, WIDTH, WIDTH)]), 0.113)
+    z = reordered(net, net.node("Transpose", [z], perm=[0, 2, 1, 3]), (4, 4, 2 * net.head))
+    y = net.again(net.node("Add", [y, net.linear(z, 2 * net.head, WIDTH)]), 0.113)
     shape = (1, 4, 4, WIDTH), (0, 3, 2, 1), (2 * WIDTH, 2, 2, 2), (0, 2, 1, 3), (1, WIDTH, 4, 4)
     return net.node("Conv", [reordered(net, y, *shape), kernel])
 
 
 def test_pixels_attend_within_their_windows_in_one_launch() -> None:
-    net, shape = Rows(0), (1, WIDTH, 4, 4)
+    net, shape = Rows(0, 6), (1, WIDTH, 4, 4)
     x = net.dequantize("x", F32(0.02), np.int8(3))
     y = net.quantize(hybrid(net, x), F32(0.07), np.int8(-9))
     model = net.build({"x": ("int8", shape)}, y)

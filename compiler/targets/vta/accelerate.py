@@ -41,6 +41,7 @@ from .passes.drop_taps import DropTaps
 from .passes.exact_sums import ExactSums
 from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
+from .passes.head_lanes import HeadLanes
 from .passes.move_pixels import MovePixels
 from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
@@ -101,7 +102,7 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
         *(RaiseTransposes(), DropTaps(), PadPixels()),
         *(CachedAttention(lanes), Differences(), SplitProducts(lanes)),
         *(RowsToPixels(), ChannelTables(lanes)),
-        *(DenseToConv(), MovePixels()),
+        *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
         *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), EliminateDead()),
     )

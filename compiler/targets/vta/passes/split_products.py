@@ -5,10 +5,12 @@
     Add(Concatenate(x, ...), Upsample2d(mask))
         ->  Concatenate(Add(x, mask), ...), where the mask is repeated for all matrices
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
+    RowProducts(x[..., M, 20], y[..., N, 20])
+        ->  the same of 32 channels each, where blocks have 16 and no product of two tensors made y
     RowProducts(Lookup(x[N, ...]), y)     ->  the same of each matrix of x; a batch is not an image
     Reshape(Transpose(Concatenate(x, ...)))
-        ->  Concatenate along channels, where the heads of a batch entry become channels again, and
-            along rows, where there are several such entries
+        ->  Concatenate along channels, where the heads become channels again, each of these
+            Concatenate along rows, where there are several batch entries
 
 The rows of ``y`` are weights of the matrix core as they lie in DRAM.  Where they are columns of
 what a layer made, as the values of an attention are, that is transposed by a product with unit
@@ -24,6 +26,7 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
+from ....graph.operators.assembly import Append
 from ....graph.operators.integer.products import RowProducts
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Requantize, Softmax
@@ -31,6 +34,7 @@ from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
 from ..layers.fixed_point_add import is_exact
+from .spread import spread
 
 __all__ = ["SplitProducts"]
 
@@ -79,10 +83,15 @@ class _Splitting:
     def visit(self, node: Node) -> None:
         """Add a node, or what stands for it."""
         operator, x = node.operator, node.inputs[0] if node.inputs else ""
-        if isinstance(operator, RowProducts) and self.suits(node):
+        if isinstance(operator, RowProducts):
             zero_points = operator.x_zero_point, operator.y_zero_point
             pairs = zip(node.inputs, zero_points, strict=True)
             left, right = (self.rows(name, zero, node) for name, zero in pairs)
+            if not self.is_filled(node):
+                left, right = (
+                    [self.widened(part, zero, node) for part in parts]
+                    for parts, zero in zip((left, right), zero_points, strict=True)
+                )
             if self.graph.types[node.output].shape[:-2] == (1, 1):
                 self.builder.nodes.append(replace(node, inputs=(*left, *right)))
                 return
@@ -104,11 +113,8 @@ class _Splitting:
             self.add(node)
         elif x in self.turned and self.flattens_heads(node):
             parts, heads = self.parts[self.turned[x]], self.graph.types[x].shape[2]
-            each = [
-                self.concatenated(3, parts[first : first + heads], node)
-                for first in range(0, len(parts), heads)
-            ]
-            self.builder.nodes.append(replace(node, inputs=(self.concatenated(2, each, node),)))
+            each = [self.concatenated(2, parts[head::heads], node) for head in range(heads)]
+            self.builder.nodes.append(replace(node, inputs=(self.concatenated(3, each, node),)))
         else:
             self.add(node)
 
@@ -136,11 +142,22 @@ class _Splitting:
         reshape = Reshape(self.graph.types[name].shape)
         self.builder.nodes.append(Node(reshape, (whole,), name, origin))
 
-    def suits(self, node: Node) -> bool:
-        """Whether the channels of each matrix fill blocks, as layers make them."""
-        y = node.inputs[1]
-        *_, rows, channels = self.graph.types[y].shape
-        return (rows if self.are_columns(y) else channels) % self.lanes == 0
+    def is_filled(self, node: Node) -> bool:
+        """Whether what lies beyond the last channel of second operands counts for nothing.
+
+        Where a product of two tensors makes them it is their zero point; the host's is put right.
+        A cache stays as it is, in DRAM.
+        """
+        x, y = node.inputs
+        if self.graph.types[y].shape[-1] % self.lanes == 0 or self.are_columns(y):
+            return True
+        maker = self.graph.producer(y)
+        if maker is None:
+            return self.graph.producer(x) is None
+        if isinstance(maker.operator, Append):
+            return True
+        total = self.graph.producer(maker.inputs[0])
+        return total is not None and isinstance(total.operator, RowProducts)
 
     def is_by_rows(self, node: Node) -> bool:
         """Whether it makes each row of a row alone, in the same way for all."""
@@ -230,7 +247,8 @@ class _Splitting:
         builder = self.builder
         origin, channels = node.origin, builder.types[part].shape[2]
         back = builder.node(Transpose((0, 1, 3, 2)), (part,), f"{part}/rows", origin)
-        ones = np.eye(channels, dtype=np.int8)[None, None]
+        back = self.widened(back, zero_point, node)
+        ones = np.eye(channels, builder.types[back].shape[3], dtype=np.int8)[None, None]
         unit = builder.constant(f"{part}/unit", ones)
         products = RowProducts(0, zero_point)
         total = builder.node(products, (unit, back), f"{part}/sum", origin)
@@ -239,3 +257,9 @@ class _Splitting:
         same = Requantize(zero_point, -128, 127)
         assert builder.types[part].dtype is DType.INT8
         return builder.node(same, (total, scale), f"{part}/columns", origin)
+
+    def widened(self, part: str, zero_point: int, node: Node) -> str:
+        """An image [1, 1, N, K] with its zero point in more channels, so that they fill blocks."""
+        channels = self.builder.types[part].shape[3]
+        count = -(-channels // self.lanes) * self.lanes
+        return spread(self.builder, part, count, zero_point, node.origin)

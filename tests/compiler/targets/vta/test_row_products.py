@@ -1,5 +1,6 @@
 """Activations as weights: what orders DRAM, and plans with little room."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.vta_sim.timing import time_program
 
-from ....end_to_end.test_attention import F32, WIDTH, Rows, scores
+from ....end_to_end.test_attention import F32, WIDTH, Rows, attention, hybrid, scores
 from ...graph.passes.integer_layers.models import integer_graph
 
 TINY = find_config("tiny")
@@ -48,3 +49,19 @@ def test_weights_are_loaded_after_they_are_stored() -> None:
     wrong[store] = replace(program[store], post=program[store].post - {Unit.LOAD})
     with pytest.raises(CheckError):
         check(tuple(wrong), TINY)
+
+
+@pytest.mark.parametrize(
+    ("network", "shape"), [(attention, (1, 9, WIDTH)), (hybrid, (1, WIDTH, 4, 4))]
+)
+def test_heads_of_any_width_take_no_more_layers(
+    network: Callable[[Rows, str], str], shape: tuple[int, ...]
+) -> None:
+    counts = []
+    for head in (TINY.block * 2, TINY.block * 2 - 3):
+        net = Rows(9, head)
+        y = network(net, net.dequantize("x", F32(0.02), np.int8(3)))
+        model = net.build({"x": ("int8", shape)}, net.quantize(y, F32(0.2), np.int8(-9)))
+        graph = prepare_graph(integer_graph(model), Trace(CompileOptions()), TINY.block)
+        counts.append(len(fuse(graph).layers))
+    assert counts[0] == counts[1]
