@@ -1,10 +1,12 @@
 """Settings and fixtures that every test may use."""
 
 import gc
+import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
+from .native_yosys import write_program
 from .once import made_once, plans_kept, short_searches
 from .outside import LEAKY, install_folder
 
@@ -180,6 +183,18 @@ def quick_builds() -> Iterator[None]:
         patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
         patch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-Og")
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def native_yosys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
+    """Yosys as machine code, where it is installed: it starts at once on a new machine."""
+    if find_spec("pyosys") is None or os.environ.get("YOSYS"):
+        yield None
+        return
+    program = write_program(tmp_path_factory.mktemp("tools"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("YOSYS", str(program))
+        yield program
 
 
 @pytest.fixture

@@ -13,7 +13,14 @@ from dovetail.isa.memories import Memory
 pytest.importorskip("amaranth", reason="Amaranth is not installed")
 
 
-def test_scratchpads_are_block_ram_and_nothing_else(tmp_path: Path) -> None:
+@pytest.fixture
+def native_tools(native_yosys: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flow finds Yosys as machine code under the name of the WebAssembly build."""
+    if native_yosys is not None:
+        monkeypatch.setattr("dovetail.bitstreams.flow.tool_directory", lambda: native_yosys.parent)
+
+
+def test_scratchpads_are_block_ram_and_nothing_else(native_tools: None, tmp_path: Path) -> None:
     from amaranth.back import rtlil
 
     from dovetail.bitstreams.boards import find_board
@@ -72,7 +79,7 @@ def test_paths_between_clocks_have_a_period_of_the_faster(
     }
 
 
-def test_output_registers_of_weights_are_in_block_ram(tmp_path: Path) -> None:
+def test_output_registers_of_weights_are_in_block_ram(native_tools: None, tmp_path: Path) -> None:
     from amaranth.back import rtlil
     from amaranth.hdl import ClockDomain, Module
     from amaranth.lib import wiring

