@@ -8,6 +8,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from functools import lru_cache
 from pathlib import Path
 
 import onnx
@@ -15,31 +17,44 @@ import onnx
 from tests.conformance.backend import Case
 from tests.conformance.workers import Outcome, run_cases
 
-from .compare import TARGETS, check
+from .compare import KEPT, TARGETS, check
 from .draw import Sample, draw
 from .minimise import minimised
+from .plans import drawn_plans
 from .relations import check_related
 
 RELATED = "same"
 """Marks the cases that compare a model with one that means the same."""
 
 
-class Graphs(Mapping[str, Case]):
-    """Cases by seed and target, ``17@cpu`` or ``17same@cpu``; or of one model, by target."""
+DRAWS = 5
+"""Plans that are drawn for a model that is made small."""
 
-    def __init__(self, sample: Sample | None = None) -> None:
-        self.sample = sample
+
+class Graphs(Mapping[str, Case]):
+    """Cases by seed and target, ``17@cpu`` or ``17same@cpu``; or of one model, by target.
+
+    searched: of so many graphs one runs by the fastest plan; the others by plans drawn at random.
+    """
+
+    def __init__(self, searched: int, sample: Sample | None = None) -> None:
+        self.searched, self.sample = searched, sample
 
     def __getitem__(self, name: str) -> Case:
         start, _, target = name.rpartition("@")
         seed = int(start.removesuffix(RELATED))
 
         def run() -> None:
-            sample = self.sample or draw(seed)
-            if start.endswith(RELATED):
-                check_related(sample, seed, target)
-            else:
-                check(sample, target)
+            sample = self.sample or drawn(seed)
+            for number in range(DRAWS if self.sample else 1):
+                search = seed % self.searched == 0
+                if self.sample:
+                    KEPT.clear()
+                with nullcontext() if search else drawn_plans(seed + number):
+                    if start.endswith(RELATED):
+                        check_related(sample, seed, target)
+                    else:
+                        check(sample, target)
 
         return Case(name, "graph", run, tuple)
 
@@ -50,6 +65,10 @@ class Graphs(Mapping[str, Case]):
         return 0
 
 
+drawn = lru_cache(maxsize=1)(draw)
+"""A graph, kept for the other targets."""
+
+
 def main() -> None:
     """Run graphs, print what differs, crashes or hangs, and what was refused how often."""
     parser = argparse.ArgumentParser(prog="random_models")
@@ -58,6 +77,12 @@ def main() -> None:
     parser.add_argument("--targets", default=",".join(TARGETS), help="separated by commas")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=120, help="seconds a graph may take")
+    parser.add_argument(
+        "--searched", type=int, default=20, help="of so many graphs one runs by the fastest plan"
+    )
+    parser.add_argument(
+        "--related", type=int, default=1, help="of so many graphs one meets one that means the same"
+    )
     parser.add_argument(
         "--folder", type=Path, default=Path("build/graphs"), help="for small models"
     )
@@ -75,19 +100,21 @@ def main() -> None:
         if kind not in ("equal", "refused"):
             failed.append(outcome)
             print(f"graph {outcome.name}: {outcome.reason}", flush=True)
+        if done.total() % 1000 == 0:
+            print(f"{done.total()} of {len(names)} comparisons", flush=True)
 
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     names = [
         f"{seed}{mark}@{target}"
         for seed in seeds
         for target in arguments.targets.split(",")
-        for mark in ("", RELATED)
+        for mark in ("", *([RELATED] if seed % arguments.related == 0 else []))
     ]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DOVETAIL_CACHE"] = folder
-        run_cases(Graphs(), names, arguments.jobs, arguments.limit, note)
+        run_cases(Graphs(arguments.searched), names, arguments.jobs, arguments.limit, note)
         for outcome in failed:
-            _make_small(outcome, arguments.limit, arguments.folder)
+            _make_small(outcome, arguments)
     for (target, kind), count in sorted(done.items()):
         print(f"{target}: {count} {kind}")
     print(f"seeds {seeds.start} to {seeds.stop - 1}; {time.monotonic() - start:.0f} s")
@@ -105,12 +132,13 @@ def _kind(outcome: Outcome) -> str:
     return "refused" if first == "RefusedError" else first.partition(" of ")[0]
 
 
-def _make_small(outcome: Outcome, limit: float, folder: Path) -> None:
+def _make_small(outcome: Outcome, arguments: argparse.Namespace) -> None:
+    limit, folder = arguments.limit, arguments.folder
     start, _, target = outcome.name.rpartition("@")
 
     def fails(sample: Sample) -> bool:
         found: list[Outcome] = []
-        run_cases(Graphs(sample), [outcome.name], 1, limit, found.append)
+        run_cases(Graphs(arguments.searched, sample), [outcome.name], 1, limit, found.append)
         return _kind(found[0]) == _kind(outcome)
 
     folder.mkdir(parents=True, exist_ok=True)

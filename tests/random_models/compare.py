@@ -21,11 +21,21 @@ from dovetail.compiler.errors import (
 )
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
+from dovetail.runtime.module import Module
 
 from .draw import Sample, trimmed
 from .drawing import REFUSED, Array, compute
 
-__all__ = ["TARGETS", "FoundError", "RefusedError", "check", "difference", "documented"]
+__all__ = [
+    "KEPT",
+    "TARGETS",
+    "FoundError",
+    "RefusedError",
+    "check",
+    "compiled",
+    "difference",
+    "documented",
+]
 
 TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large")
 
@@ -66,7 +76,7 @@ def check(sample: Sample, target: str) -> None:
 def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
     """What is wrong with the results; nothing if nothing is."""
     with documented(target):
-        module = compile(sample.model, target)
+        module = compiled(sample, target)
     for given in sample.inputs:
         found = run(module, given, "cpu" if target == "cpu" else "sim").outputs
         for value, wanted in zip(
@@ -76,6 +86,17 @@ def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
             if wrong:
                 return f"output {value.name}: {wrong}"
     return ""
+
+
+KEPT: dict[str, tuple[Sample, Module]] = {}
+"""The last module for each target: a model is compared with two things."""
+
+
+def compiled(sample: Sample, target: str) -> Module:
+    """The module of a sample, kept while no other is asked for."""
+    if target not in KEPT or KEPT[target][0] is not sample:
+        KEPT[target] = sample, compile(sample.model, target)
+    return KEPT[target][1]
 
 
 @contextmanager

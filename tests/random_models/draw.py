@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from .drawing import REFUSED, Array, Drawing, compute, fused
+from .drawing import LARGEST, REFUSED, Array, Drawing, compute, fused
 from .products import conv
 from .table import GENERAL, LAYERS, MOVERS, MOVING, Layer
 
@@ -31,7 +31,10 @@ def draw(seed: int) -> Sample:
     d.opset = d.random.choice((13, 17, 17, 19, 21))
     d.batch = d.random.choice((*[1] * 16, 2, 3, 5))
     for _ in range(d.random.choice((1, 1, 1, 2))):
-        d.input(_image(d) if kind < 2 else _shape(d), 10 ** d.random.uniform(-1, 1))
+        shape = _image(d) if kind < 2 else _shape(d)
+        while np.prod(shape) > LARGEST:
+            shape = _image(d) if kind < 2 else _shape(d)
+        d.input(shape, 10 ** d.random.uniform(-1, 1))
     if kind < 2 or (d.quantized and d.chance(0.6)):
         d.floats += [d.quantize(name) for name in conv(d, d.floats[0])]
     for _ in range(d.random.choice((1, 2, 3, 4, 6, 9, 14))):

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from dovetail.compiler import compile
 from dovetail.runtime import run
 
-from .compare import FoundError, difference, documented, with_outputs
+from .compare import FoundError, compiled, difference, documented, with_outputs
 from .draw import Sample
 from .drawing import Array, compute
 
@@ -134,7 +134,7 @@ def check_related(sample: Sample, seed: int, target: str) -> None:
     other = related(sample, seed)
     device = "cpu" if target == "cpu" else "sim"
     with documented(target):
-        modules = [compile(each.model, target) for each in (sample, other)]
+        modules = [compiled(sample, target), compile(other.model, target)]
     for given in sample.inputs:
         first, second = (run(module, given, device).outputs for module in modules)
         for name, values in first.items():

@@ -10,14 +10,17 @@ import numpy as np
 import onnx
 import pytest
 
+from dovetail.compiler.targets.vta.draft import Draft, make_draft
+from dovetail.compiler.targets.vta.plan import Plan, Planner
 from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 
-from . import compare, relations
-from .compare import FoundError, RefusedError, check
+from . import compare, plans, relations
+from .compare import KEPT, FoundError, RefusedError, check
 from .draw import Sample, draw
 from .drawing import compute
 from .minimise import minimised
+from .plans import drawn_plans
 from .relations import check_related, related
 
 
@@ -31,7 +34,8 @@ def test_targets_give_what_onnx_runtime_gives(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                check(draw(seed), target)
+                with drawn_plans(seed):
+                    check(draw(seed), target)
             run += 1
         except RefusedError:
             pass
@@ -40,6 +44,27 @@ def test_targets_give_what_onnx_runtime_gives(
 
 def test_a_model_is_the_same_each_time() -> None:
     assert all(draw(seed).model == draw(seed).model for seed in range(10))
+
+
+def test_inputs_are_no_larger_than_what_nodes_may_give() -> None:
+    assert draw(1300050).inputs  # whose first shape would have 8,640 elements
+
+
+def test_plans_drawn_differ_and_give_what_onnx_runtime_gives() -> None:
+    keys, sample = set[tuple[object, ...]](), draw(25)
+
+    def kept(planner: Planner, plan: Plan, *rest: Any) -> Draft:
+        keys.add(plan.key)
+        return make_draft(planner, plan, *rest)
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(plans, "make_draft", kept)
+        for seed in range(4):
+            with drawn_plans(seed):
+                KEPT.clear()
+                check(sample, "vta:tiny")
+    assert len(keys) >= 3
 
 
 def test_a_wrong_byte_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +89,8 @@ def test_models_that_mean_the_same_give_the_same(
         sample = draw(seed)
         with warnings.catch_warnings(), suppress(RefusedError):
             warnings.simplefilter("ignore")
-            check_related(sample, seed, target)
+            with drawn_plans(seed):
+                check_related(sample, seed, target)
             run += 1
     assert run
 

@@ -55,3 +55,10 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(TuneError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         ClusterWorkers("tcp://127.0.0.1:9", 1.0)
+
+
+def test_a_scheduler_without_workers_is_named_and_left() -> None:
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
+        with pytest.raises(TuneError, match="has no workers; start some"):
+            ClusterWorkers(cluster.scheduler_address, 1.0)
+        left(cluster)

@@ -112,20 +112,35 @@ def test_named_padding_keeps_the_size_or_adds_nothing() -> None:
         call("aten.conv1d", LINE, w, None, 1, "full")
 
 
-def test_columns_are_windows_and_back() -> None:
-    rows, across = (4 + 2 - 3) // 1 + 1, (5 + 2 - 1) // 2 + 1
-    padded = np.pad(PLANE, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    expected = np.zeros((1, 2, 2, 1, rows, across), F32)
+@pytest.mark.parametrize(
+    ("kernel", "dilation", "padding", "stride"),
+    [
+        ((2, 1), (2, 1), (1, 1), (1, 2)),
+        ((1, 3), (1, 2), (0, 2), (3, 1)),
+        ((3, 2), (1, 4), (2, 0), (1, 3)),
+        ((2, 2), (3, 1), (1, 3), (2, 2)),
+        (2, 1, 0, 2),
+    ],
+)
+def test_columns_are_windows_and_back(
+    kernel: Any, dilation: Any, padding: Any, stride: Any
+) -> None:
+    k, d, p, s = (np.broadcast_to(each, 2) for each in (kernel, dilation, padding, stride))
+    padded = np.pad(PLANE, ((0, 0), (0, 0), (p[0], p[0]), (p[1], p[1])))
+    rows, across = (np.array(padded.shape[2:]) - (k - 1) * d - 1) // s + 1
+    expected = np.zeros((1, 2, *k, rows, across), F32)
     summed = np.zeros_like(padded)
-    for c, k, y, x in np.ndindex(2, 2, rows, across):
-        expected[0, c, k, 0, y, x] = padded[0, c, y + 2 * k, 2 * x]
-        summed[0, c, y + 2 * k, 2 * x] += expected[0, c, k, 0, y, x]
-    flat = expected.reshape(1, 4, rows * across)
-    windows = ((2, 1), (2, 1), (1, 1), (1, 2))
+    for c, i, j, y, x in np.ndindex(2, *k, rows, across):
+        at = (0, c, y * s[0] + i * d[0], x * s[1] + j * d[1])
+        expected[0, c, i, j, y, x] = padded[at]
+        summed[at] += padded[at]
+    flat = expected.reshape(1, -1, rows * across)
+    inner = summed[..., p[0] : p[0] + 4, p[1] : p[1] + 5]
+    windows = (kernel, dilation, padding, stride)
     check("aten.im2col", (PLANE, *windows), {}, flat)
     check("aten.im2col", (PLANE[0], *windows), {}, flat[0])
-    check("aten.col2im", (flat, (4, 5), *windows), {}, summed[..., 1:-1, 1:-1])
-    check("aten.col2im", (flat[0], (4, 5), *windows), {}, summed[0, :, 1:-1, 1:-1])
+    check("aten.col2im", (flat, (4, 5), *windows), {}, inner)
+    check("aten.col2im", (flat[0], (4, 5), *windows), {}, inner[0])
 
 
 def test_places_of_windows_are_those_of_one_plane_however_many_there_are() -> None:

@@ -36,12 +36,24 @@ HEADS = [
 ENDS = [node("Softmax", "m", "p"), node("MatMul", "p vh", "y")]
 
 
+KEYS_FIRST = [
+    *HEADS[:3],
+    node("Einsum", "kh qh", "s", equation="bhdk,bhqd->bhqk"),
+    HEADS[-1],
+]
+"""The same scores, of a product whose operands are the other way round."""
+
+
 def model(
-    *middle: onnx.NodeProto, rows: int = 16, width: int = 8, outputs: str = "y"
+    *middle: onnx.NodeProto,
+    rows: int = 16,
+    width: int = 8,
+    outputs: str = "y",
+    heads: list[onnx.NodeProto] = HEADS,
 ) -> onnx.ModelProto:
     """Two heads of ``rows`` queries and 20 keys, 8 numbers each, and ``width`` of a value.
 
-    middle: from ``d`` to ``m``.
+    middle: from ``d`` to ``m``.  heads: up to ``d``.
     """
     sizes = {
         "q": [1, rows, 2, 8],
@@ -55,7 +67,7 @@ def model(
     ]
     found = [helper.make_tensor_value_info(x, TensorProto.FLOAT, None) for x in outputs.split()]
     weights = [numpy_helper.from_array(np.asarray(each), x) for x, each in CONSTANTS.items()]
-    graph = helper.make_graph([*HEADS, *middle, *ENDS], "heads", inputs, found, weights)
+    graph = helper.make_graph([*heads, *middle, *ENDS], "heads", inputs, found, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -99,6 +111,13 @@ def test_scores_with_masks_become_one_operator(
     assert (found.added, found.chosen) == masks
     assert found.scale == pytest.approx(8**-0.5)
     assert not any(isinstance(each.operator, Transpose) for each in graph.nodes)
+    compare(made, graph)
+
+
+def test_either_operand_may_have_the_keys() -> None:
+    made = model(node("Identity", "d", "m"), heads=KEYS_FIRST)
+    graph, (found,) = fused(made)
+    assert found.scale == pytest.approx(8**-0.5)
     compare(made, graph)
 
 

@@ -1,0 +1,95 @@
+"""Plans drawn at random in place of the fastest: each has to give the right bytes.
+
+To search for the fastest takes four fifths of a compilation, and what it finds is often alike.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from dovetail.compiler.errors import DoesNotFitError
+from dovetail.compiler.options import Overlap
+from dovetail.compiler.targets.vta import emit
+from dovetail.compiler.targets.vta.choice import Choice
+from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
+from dovetail.compiler.targets.vta.layers.activation import Activation
+from dovetail.compiler.targets.vta.place import NoRoomError
+from dovetail.compiler.targets.vta.plan import Plan, Planner
+from dovetail.compiler.targets.vta.timing import Timing
+
+__all__ = ["drawn_plans"]
+
+TRIALS = 8
+"""Plans that are drawn, at most, until one has room; then the planner's own is taken."""
+
+TOGETHER = 4
+"""Layers that run as one, at most."""
+
+SLOWEST = 4
+"""How many times longer than the fastest way another may take: tiles of a word take minutes."""
+
+
+@contextmanager
+def drawn_plans(seed: int) -> Iterator[None]:
+    """Programs are of plans that ``seed`` draws."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(emit, "fastest", _Drawn(Random(seed)))
+        yield
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    random: Random
+
+    def __call__(
+        self,
+        planner: Planner,
+        activations: Mapping[str, Activation],
+        overlap: Overlap,
+        timing: Timing,
+    ) -> Draft:
+        plan = self._plan(planner)
+        draft = make_draft(planner, plan, activations, overlap, timing)
+        if overlap is Overlap.LAYERS and self.random.random() < 0.5:
+            draft = without_waits(draft, planner.config, timing)
+        return draft
+
+    def _plan(self, planner: Planner) -> Plan:
+        own = planner.best(edges=self.random.random() < 0.5)
+        for _ in range(TRIALS):
+            more = self.random.choice((0, 0, 0.1, 0.5))
+            names = (item.activation.name for item in planner.items)
+            gone = own.gone | {name for name in names if self.random.random() < more}
+            try:
+                return planner.built(self._choices(planner, gone), gone)
+            except DoesNotFitError:
+                continue
+        return own
+
+    def _choices(self, planner: Planner, gone: frozenset[str]) -> list[Choice]:
+        """Ways to run all layers; as fine as may be, sometimes."""
+        found: list[Choice] = []
+        first, count = 0, len(planner.layers)
+        alone = self.random.choice((0.2, 0.6, 0.9))
+        while first < count:
+            most = 1 if self.random.random() < alone else min(TOGETHER, count - first)
+            ways = [
+                way
+                for together in range(1, most + 1)
+                for way in planner.options(first, together, gone)
+            ]
+            if not ways:
+                raise NoRoomError("no way to run a layer", first)
+            fastest = min(way.cycles / way.count for way in ways)
+            near = [way for way in ways if way.cycles <= SLOWEST * fastest * way.count]
+            # Of each number of layers alike: there are most ways to run few.
+            together = self.random.choice(sorted({way.count for way in near}))
+            way = self.random.choice([way for way in near if way.count == together])
+            found.append(way)
+            first += way.count
+        if self.random.random() < 0.2:
+            return self.random.choice(list(planner.chooser.grained(found, gone)))
+        return found
