@@ -21,8 +21,8 @@ FORMULAS: dict[str, Callable[[float, float, float], float]] = {
     "tanh": lambda x, a, b: tanh(x),
     "thresholdedrelu": lambda x, a, b: x if x > a else 0,
 }
-"""Of the table of activation functions on ONNX's page of the operator RNN.  The page has the
-threshold itself among what stays; ONNX Runtime does not.
+"""The table of activation functions on ONNX's page of the operator RNN.  The page has the threshold
+itself among what stays; ONNX Runtime does not.
 """
 
 

@@ -9,6 +9,8 @@ from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
+from dovetail.compiler.front.tflite.activations import ACTIVATIONS
+from dovetail.compiler.front.tflite.softmax import SOFTMAX
 from dovetail.compiler.front.tflite.source import TfliteModel
 
 from .case import Const, F, In, Operands, Out, State, case, floats, i32
@@ -167,6 +169,16 @@ def test_what_does_not_fit_is_said_with_the_node(
     with pytest.raises(
         (ModelError, UnsupportedOperatorError), match=rf"node 'y0' \({kind}\).*: .*{said}"
     ):
+        TfliteModel.of(content).to_graph()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "bool"])
+@pytest.mark.parametrize("kind", [*ACTIVATIONS, *SOFTMAX])
+def test_functions_say_which_quantised_types_they_do_not_take(kind: str, dtype: str) -> None:
+    operands: Operands = [In((5, 2), dtype, scale=0.5)]
+    operands += [floats(2)] if kind == "PRELU" else []
+    content = case(kind, operands, [Out(dtype, 0.5)]).content
+    with pytest.raises(UnsupportedOperatorError, match=rf"'y0' \({kind}\): .*{dtype}"):
         TfliteModel.of(content).to_graph()
 
 
