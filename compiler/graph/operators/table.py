@@ -20,7 +20,7 @@ from . import (
     windows,
     winograd,
 )
-from .integer import conversions, fixed_point, norm, products, softmax, values
+from .integer import conversions, fixed_point, norm, products, scaled_sum, softmax, values
 from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
@@ -46,6 +46,8 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     values.Requantize,
     norm.RowNorm,
     softmax.RowSoftmax,
+    scaled_sum.ScaledSum,
+    scaled_sum.ScalesOfWords,
     values.Softmax,
     values.WeightedAdd,
     conversions.Dequantize,

@@ -12,6 +12,7 @@ from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift12
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
+from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...graph.operators.integer.softmax import RowSoftmax
 from ...graph.operators.integer.values import Add, Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
@@ -21,9 +22,9 @@ from .appended import append_problem
 from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_add import is_exact
 from .layers.fixed_point_product import find_scale
-from .operators import AnyAdd, AnyMultiply, AnyRequantize
+from .operators import AnyAdd, AnyFinish, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
-from .row_problems import norm_problem, softmax_problem
+from .row_problems import norm_problem, scaled_problem, softmax_problem
 
 __all__ = [
     "ON_ACCELERATOR",
@@ -37,6 +38,7 @@ __all__ = [
 ON_ACCELERATOR = (
     *(Conv2d, RowProducts, AnyRequantize, AnyAdd, AnyMultiply),
     *(MaxPool2d, AveragePool2d, Upsample2d, Lookup, RowNorm, RowSoftmax),
+    *(ScaledSum, ScalesOfWords),
 )
 """Operators that layers are made of."""
 
@@ -81,6 +83,8 @@ def node_refusals(
             reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
         if reason is None and isinstance(node.operator, RowSoftmax):
             reason = softmax_problem(graph, node, makers, readers, lanes, row_words)
+        if reason is None and isinstance(node.operator, ScaledSum | ScalesOfWords):
+            reason = scaled_problem(graph, node, makers, readers, lanes, row_words)
         if reason is None and isinstance(node.operator, RowNorm):
             reason = norm_problem(graph, node, lanes, row_words)
         if reason is not None:
@@ -101,7 +105,7 @@ def _reason(
         return None
     if isinstance(operator, SUMS) and not _requantizes(node.output, graph, readers):
         return f"node {node.origin!r}: its int32 result must be requantised, by one node"
-    if isinstance(operator, AnyRequantize) and not _sums(node, makers):
+    if isinstance(operator, AnyFinish) and not _sums(node, makers):
         return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
     if not _is_for_accelerator(graph, node):
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
@@ -109,7 +113,7 @@ def _reason(
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
     if isinstance(operator, Append):
         return append_problem(graph, node, makers, readers, lanes, ON_ACCELERATOR)
-    if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd):
+    if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd) and not _picks(graph, node):
         # A constant first operand of products lies in DRAM as an activation does.
         for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:
@@ -165,6 +169,15 @@ def _has_mask(graph: Graph, node: Node) -> bool:
     """Whether one of a few bytes is added to all others, so that a wrong pair comes often."""
     given = (graph.constants.get(name) for name in node.inputs)
     return any(mask is not None and len(np.unique(mask)) <= MASK_VALUES for mask in given)
+
+
+def _picks(graph: Graph, node: Node) -> bool:
+    """Whether a constant of zeros and ones says which elements another tensor keeps."""
+    given = graph.constants.get(node.inputs[0])
+    if given is None or not isinstance(node.operator, Multiply):
+        return False
+    kept = node.operator.ratio == 1 and node.operator.a_zero_point == 0
+    return kept and bool(np.isin(given, (0, 1)).all())
 
 
 def _factor_problem(graph: Graph, node: Node) -> str | None:
@@ -232,7 +245,7 @@ def _requantizes(sums: str, graph: Graph, readers: Mapping[str, Sequence[Node]])
             return False
         (reader,) = readers[sums]
         if not isinstance(reader.operator, Reshape):
-            return isinstance(reader.operator, AnyRequantize)
+            return isinstance(reader.operator, AnyFinish)
         sums = reader.output
     return False
 
@@ -252,7 +265,7 @@ def _sums(
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:
     """Whether ``node`` is of a kind that the accelerator has."""
     before, after = graph.types[node.inputs[0]], graph.types[node.output]
-    if isinstance(node.operator, (*SUMS, AnyRequantize)):
+    if isinstance(node.operator, (*SUMS, AnyFinish, ScalesOfWords)):
         return True
     if {before.dtype, after.dtype} != {DType.INT8}:
         return False

@@ -89,6 +89,14 @@ class ConstantLoader:
         ]
         return grant, loads
 
+    def load_words(self, address: int, words: int, layer: LoweredLayer) -> tuple[Grant, list[Load]]:
+        """As ``load``, of words of PAR that the host puts at ``address`` in DRAM."""
+        grant = self._rings[Memory.PAR].take(words, layer.name)
+        load = Load(
+            memory=Memory.PAR, sram_address=grant.start, dram_address=address, count_x=words
+        )
+        return grant, [load]
+
     def load_rows(
         self, y: Activation, address: int, piece: Part, shape: tuple[int, ...], layer: LoweredLayer
     ) -> tuple[Grant, list[Load]]:

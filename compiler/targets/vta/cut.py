@@ -88,6 +88,12 @@ def _rows_problem(graph: Graph, own: set[int], lanes: int) -> Refusal | None:
     """
     numbers = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
     for node in (graph.nodes[number] for number in sorted(own)):
+        if isinstance(node.operator, Append) and numbers.get(node.inputs[1]) not in own:
+            return Refusal(
+                f"node {node.origin!r}: adds {node.inputs[1]!r}, which the host gives, to a tensor "
+                "in DRAM; required what layers make",
+                node.origin,
+            )
         if not isinstance(node.operator, RowProducts):
             continue
         name = node.inputs[1]

@@ -92,7 +92,8 @@ def compile_partition(
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     sources = tuple(activations[chain.last] for chain in partition.sources)
-    weights = {layer.stored.name for layer in layers if layer.stored is not None}
+    beside = (each for layer in layers for each in (layer.stored, layer.given))
+    weights = {each.name for each in beside if each is not None}
     known = _constant_inputs(graph, layers)
     sources += tuple(activations[name] for name in known)
     added = {node.inputs[1] for node in partition.appended}

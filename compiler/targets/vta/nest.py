@@ -236,6 +236,11 @@ class Nest:
         return self.target.buffer.scope is Scope.PAR
 
     @property
+    def sums_terms(self) -> bool:
+        """Whether it sums up terms, each of which lies in channel blocks of its own."""
+        return self.fold is Fold.SUM and "term" in self.reduction
+
+    @property
     def parameters(self) -> dict[str, Ref]:
         """What the finish takes from PAR, by its names in ``Requantized``."""
         if self.finish is None:
@@ -288,7 +293,7 @@ class Kernel:
     @property
     def by_rows(self) -> bool:
         """Whether a tile must have all channels of its rows."""
-        return any(nest.makes_row for nest in self.nests)
+        return any(nest.makes_row or nest.sums_terms for nest in self.nests)
 
     @property
     def refs(self) -> dict[str, Ref]:

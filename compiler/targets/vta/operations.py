@@ -250,6 +250,8 @@ class Builder:
         """
         bases, output = run.bases, run.layer.output.name
         bases["acc"] = bases[WIDE] = 0
+        if run.layer.given is not None:
+            bases[WIDE] = len(run.layer.constants["weights"])
         self._tiles += 1
         number = self._tiles
         for nest in run.nests:
@@ -300,6 +302,9 @@ class Builder:
         if part.constant == "weights" and layer.stored is not None:
             address = self.dram_places[layer.stored.name]
             grant, loads = self._loader.load_rows(layer.stored, address, part, array.shape, layer)
+        elif part.constant == "row_bias" and layer.given is not None:
+            address = self.dram_places[layer.given.name]
+            grant, loads = self._loader.load_words(address, len(array), layer)
         else:
             grant, loads = self._loader.load(part.constant, array, layer)
         for load in loads:

@@ -1,10 +1,13 @@
 """Operators that the accelerator runs alike, with the arithmetic of different runtimes."""
 
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
+from ...graph.operators.integer.scaled_sum import ScaledSum
 from ...graph.operators.integer.values import Add, Multiply, Requantize, WeightedAdd
 
-__all__ = ["AnyAdd", "AnyMultiply", "AnyRequantize"]
+__all__ = ["AnyAdd", "AnyFinish", "AnyMultiply", "AnyRequantize"]
 
 AnyRequantize = Requantize | RequantizeFixed
 AnyAdd = Add | AddFixed | WeightedAdd
 AnyMultiply = Multiply | MultiplyFixed
+AnyFinish = AnyRequantize | ScaledSum
+"""What makes bytes of a convolution's sums."""

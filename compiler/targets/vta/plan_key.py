@@ -26,7 +26,8 @@ def plan_key(
     """The same for layers of the same loops, tensors and ends on the same configuration."""
     tensors = list(ends.sources)
     for layer in layers:
-        tensors += [*layer.inputs, *([layer.stored] if layer.stored else []), layer.output]
+        beside = (each for each in (layer.stored, layer.given) if each is not None)
+        tensors += [*layer.inputs, *beside, layer.output]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(x.name for x in tensors))}
     digest = hashlib.sha256(f"{config!r} {overlap.value}".encode())
     for x in tensors:

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...graph.ir import Graph, Node
-from ...graph.operators.integer.products import RowProducts
+from ...graph.operators.integer.products import Conv2d, RowProducts
+from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...graph.operators.integer.softmax import RowSoftmax
 from ...graph.operators.integer.values import Add, Lookup, Requantize
 from ...graph.operators.integer.windows import Upsample2d
 from ...graph.operators.movement import Reshape
 
-__all__ = ["is_softmaxed", "lane_fill", "norm_problem", "softmax_problem"]
+__all__ = ["is_softmaxed", "lane_fill", "norm_problem", "scaled_problem", "softmax_problem"]
 
 MADE = (Add, Lookup, Requantize)
 """Operators of layers that may make a mask."""
@@ -80,6 +81,44 @@ def norm_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | 
         return (
             f"{where}: par scratchpad: {blocks} words required for scales and biases of channels, "
             f"{row_words // 2 - 1} available; use a configuration with a deeper PAR"
+        )
+    return None
+
+
+def scaled_problem(
+    graph: Graph,
+    node: Node,
+    makers: Mapping[str, Node],
+    readers: Mapping[str, Sequence[Node]],
+    lanes: int,
+    row_words: int,
+) -> str | None:
+    """As ``softmax_problem``, of sums of scaled terms and their factors."""
+    where = f"node {node.origin!r}"
+    if isinstance(node.operator, ScalesOfWords):
+        alone = [isinstance(each.operator, ScaledSum) for each in readers.get(node.output, ())]
+        if alone != [True] or node.operator.lanes != lanes > 1:
+            return f"{where}: words of parameters that no layer reads as its own"
+        return None
+    assert isinstance(node.operator, ScaledSum)
+    if not row_words:
+        return f"{where}: the configuration has no row_parameters, which scaled sums need"
+    total, factors = (makers.get(name) for name in node.inputs)
+    if (
+        total is None
+        or not isinstance(total.operator, Conv2d)
+        or factors is None
+        or not isinstance(factors.operator, ScalesOfWords)
+    ):
+        return f"{where}: sums or factors in another form; required a convolution, and words of PAR"
+    lanes, channels = factors.operator.lanes, graph.types[node.output].shape[-1]
+    if channels % lanes or node.operator.repeats not in (1, channels // lanes):
+        return f"{where}: sums of {channels} channels; required whole blocks of {lanes}"
+    words = graph.types[node.inputs[1]].elements // lanes
+    if words >= row_words // 2:
+        return (
+            f"{where}: par scratchpad: {words} words required for factors, {row_words // 2 - 1} "
+            "available; use a configuration with a deeper PAR"
         )
     return None
 

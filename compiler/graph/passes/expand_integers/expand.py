@@ -31,6 +31,7 @@ from ...operators.integer.fixed_point import (
 )
 from ...operators.integer.norm import RowNorm
 from ...operators.integer.products import Conv2d, Dense, RowProducts
+from ...operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...operators.integer.softmax import RowSoftmax
 from ...operators.integer.values import (
     Add,
@@ -48,6 +49,7 @@ from .norm import row_norm
 from .products import conv2d, dense, largest_sum, row_products
 from .raised_bytes import F32, RAISE, RaisedBytes
 from .ratios import add, multiply
+from .scaled_sum import scaled_sum, scales_of_words
 from .softmax import row_softmax, softmax
 from .windows import window
 
@@ -176,6 +178,12 @@ class _Expanding:
                 self.plain[node.output] = row_softmax(
                     self.new, self.tensor(node.inputs[0]), operator
                 )
+            case ScaledSum():
+                x, factors = (self.tensor(name) for name in node.inputs)
+                self.plain[node.output] = scaled_sum(self.new, x, factors, operator)
+            case ScalesOfWords():
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = scales_of_words(self.new, x, operator)
             case Assemble():
                 self.images[node.output] = self.assemble(node, operator)
             case Append(axis=axis, start=start):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir import Node
-from ...operators.elementwise import Binary, BinaryFunction
+from ...operators.elementwise import Binary, BinaryFunction, Where
 from ...operators.integer.values import Lookup
 from .constant_tensors import as_tensor
 from .contractions import with_bias
@@ -19,6 +19,7 @@ from .values import (
     NCHW_TO_NHWC,
     Accumulated,
     Foreign,
+    Masked,
     Multiplied,
     Real,
     RealConstant,
@@ -46,10 +47,25 @@ def recognise_elementwise(state: State, node: Node) -> Value:
         found = _pair(state, node, node.operator.function)
         if found is not None:
             return found
+    if isinstance(node.operator, Where) and (masked := _masked(state, node)) is not None:
+        return masked
     for value in values:
         if isinstance(value, Foreign):
             raise UnrecognisedError(value.reason)
     return recognise_function(state, node)
+
+
+def _masked(state: State, node: Node) -> Masked | None:
+    """A dequantised tensor where a condition that is computed holds, and elsewhere one number."""
+    condition, kept, other = node.inputs
+    real, number = state.values.get(kept), state.array(other)
+    if state.array(condition) is not None or not isinstance(real, Real):
+        return None
+    if number is None or number.size != 1 or real.tensor.unsigned:
+        return None
+    if state.source.types[kept].shape != state.source.types[node.output].shape:
+        return None
+    return Masked(real, condition, float(number.reshape(-1)[0]))
 
 
 def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:

@@ -16,6 +16,7 @@ from ...operators.movement import Reshape
 from .average_within import average_within
 from .functions import code_points, table_of
 from .layouts import grouped, images, join_tensors, permuted, to_model_order
+from .masks import quantize_masked
 from .movement import moved
 from .resampling import quantize_resampled
 from .state import State, UnrecognisedError
@@ -28,6 +29,7 @@ from .values import (
     Function,
     Integer,
     Joined,
+    Masked,
     Moved,
     Multiplied,
     Products,
@@ -42,7 +44,7 @@ from .values import (
 )
 from .windows import undivided
 
-__all__ = ["quantize"]
+__all__ = ["quantize", "sum_of"]
 
 MOST_STEPS = 1 << 31
 
@@ -79,6 +81,8 @@ def quantize(
                 quantize(state, part, scale, zero_point, f"{stem}/part", origin) for part in parts
             ]
             return join_tensors(graph, tensors, axis, stem, origin)
+        case Masked():
+            return quantize_masked(state, value, scale, zero_point, stem, origin)
         case Softmaxed(real=real):
             softmax = Softmax(float(real.scale), real.zero_point, float(scale), zero_point)
             x = to_model_order(graph, real.tensor, origin)
@@ -119,7 +123,7 @@ def _requantize(
     stem: str,
     origin: str,
 ) -> Integer:
-    total, graph = _sum(state, value), state.builder
+    total, graph = sum_of(state, value), state.builder
     low, high = int8_limits(value.low, value.high, scale, zero_point)
     operator = Requantize(zero_point, low, high)
     steps = value.x_scale * value.w_scales
@@ -165,7 +169,7 @@ def _requantized(
     return graph.node(operator, (total, scales), stem, origin)
 
 
-def _sum(state: State, value: Accumulated) -> str:
+def sum_of(state: State, value: Accumulated) -> str:
     """The int32 sum of products and bias; one for all that quantise it."""
     key = (value.operator, value.x, value.weights, value.bias.tobytes())
     if key not in state.sums:

@@ -44,6 +44,7 @@ from .movement import (
 from .norms import Norm, find_norms, quantize_norm
 from .quantize import quantize
 from .row_softmax import softmax_in_integers
+from .scaled_sums import Rotations, find_scaled_sums, quantize_scaled_sums
 from .state import State, UnrecognisedError
 from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
 from .windows import recognise_reduce, recognise_softmax, recognise_window
@@ -116,6 +117,8 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
         )
     state = State(graph)
     norms, inside = find_norms(graph)
+    rotations = find_scaled_sums(graph)
+    inside |= rotations.inside
     for name in graph.inputs:
         state.values[name] = _input(state, name, graph.types[name])
     reasons: dict[int, str | None] = {}
@@ -126,6 +129,9 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
             norm = norms.get(node.inputs[0]) if isinstance(node.operator, QuantizeLinear) else None
             if norm is not None:
                 state.values[node.output] = _normalise(state, node, norm)
+                continue
+            if isinstance(node.operator, QuantizeLinear) and node.inputs[0] in rotations.roots:
+                state.values[node.output] = _rotate(state, node, rotations)
                 continue
             rule = _rule(node)
             if rule is None:
@@ -165,6 +171,14 @@ def _normalise(state: State, node: Node, norm: Norm) -> Value:
     return Integer(tensor.name, tensor.permutation, kind.unsigned)
 
 
+def _rotate(state: State, node: Node, rotations: Rotations) -> Value:
+    """Bytes of sums whose terms have factors of their own."""
+    kind, name = state.quantized_as(node), node.inputs[0]
+    if kind.unsigned:
+        raise UnrecognisedError("quantises a scaled sum to uint8; required int8")
+    return quantize_scaled_sums(state, rotations, name, kind.scale, kind.zero_point, node.output)
+
+
 def _label(node: Node, kinds: Mapping[str, str] | None) -> str:
     kind = (kinds or {}).get(node.origin, type(node.operator).__name__)
     return f"node {node.origin!r} ({kind})"
@@ -198,7 +212,8 @@ def _entry(state: State, name: str, node: Node) -> Value:
     """The result of a node that is part of no integer layer: bytes may be read by one."""
     kind = state.source.types[name]
     single = kind.rank > 0 and (kind.shape[0] == 1 or kind.rank <= ROWS_RANK)
-    if kind.dtype in BYTES and kind.elements and (single or _is_stack(state, name)):
+    single = single or _is_stack(state, name) or _is_cache(state, name)
+    if kind.dtype in BYTES and kind.elements and single:
         return _stored(state, state.plain[name], name, kind)
     return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
 
@@ -216,6 +231,27 @@ def _is_stack(state: State, name: str) -> bool:
             index = state.array(node.inputs[1]) if node.operator == Gather(0) else None
             found = found and index is not None and index.ndim == 0
     return found
+
+
+def _is_cache(state: State, name: str) -> bool:
+    """Whether all that is read of a tensor is its dequantised rows, in front of further ones."""
+    readers = [
+        each
+        for node in state.source.consumers(name)
+        for each in state.source.consumers(node.output)
+        if isinstance(node.operator, DequantizeLinear)
+    ]
+    kind = state.source.types[name]
+    joins = Concatenate(kind.rank - ROWS_RANK)
+    alone = name not in state.source.outputs and len(readers) == len(state.source.consumers(name))
+    return (
+        alone
+        and bool(readers)
+        and all(
+            node.operator == joins and state.source.types[node.inputs[0]].shape == kind.shape
+            for node in readers
+        )
+    )
 
 
 def _fold(state: State, node: Node) -> bool:

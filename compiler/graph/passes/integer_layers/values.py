@@ -30,6 +30,7 @@ __all__ = [
     "Function",
     "Integer",
     "Joined",
+    "Masked",
     "Moved",
     "Multiplied",
     "Pending",
@@ -235,6 +236,15 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Masked:
+    """A dequantised tensor where a condition of the model's holds, else ``other``."""
+
+    real: Real
+    condition: str
+    other: float
+
+
+@dataclass(frozen=True, slots=True)
 class Softmaxed:
     """Softmax over the last dimension of a dequantised tensor."""
 
@@ -279,7 +289,9 @@ class Function:
     combination: Combination | None = None
 
 
-Pending = Accumulated | Products | Sum | Multiplied | Averaged | Resampled | Joined | Softmaxed
+Pending = (
+    Accumulated | Products | Sum | Multiplied | Averaged | Resampled | Joined | Masked | Softmaxed
+)
 """What is computed when it is quantised."""
 
 
@@ -306,6 +318,7 @@ Value = (
     | Averaged
     | Resampled
     | Joined
+    | Masked
     | Softmaxed
     | Function
     | Moved

@@ -122,6 +122,8 @@ class LoweredLayer:
     result differs from the float formula.
     stored: the activation whose rows in DRAM its weights are; then the constant ``weights`` has
     their shape only.
+    given: the activation whose bytes in DRAM are words of its constants ``row_bias`` and
+    ``row_scale``; then these have their shape only.
     kernel: the nests of the program.
     nibbles: whether its weights have a form of nibbles (``isa.nibbles``).
     """
@@ -133,6 +135,7 @@ class LoweredLayer:
     macs: int = 0
     inexact_pairs: int = 0
     stored: Activation | None = None
+    given: Activation | None = None
     kernel: Kernel = field(init=False, compare=False, repr=False)
     nibbles: bool = field(init=False, compare=False, repr=False)
 

@@ -13,6 +13,7 @@ from ....graph.ir import Graph
 from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.scaled_sum import ScaledSum
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Multiply, WeightedAdd
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
@@ -42,6 +43,7 @@ from .product import define_product
 from .row_norm import lower_row_norm
 from .row_products import define_row_products
 from .row_softmax import lower_row_softmax
+from .scaled_sum import lower_scaled_sum
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -72,6 +74,8 @@ def lower(
     if isinstance(operator, RowNorm):
         parameters = (graph.constants[name] for name in layer.nodes[0].inputs[1:])
         return lower_row_norm(layer.name, operator, x, output, *parameters)
+    if isinstance(layer.nodes[-1].operator, ScaledSum):
+        return lower_scaled_sum(graph, layer, x, inputs[1], output)
     match operator:
         case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
             definition = define_depthwise(graph, layer, x, output)

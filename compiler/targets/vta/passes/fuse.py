@@ -4,6 +4,7 @@ Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
 RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
+Conv2d, ScaledSum(ScalesOfWords)   ->  one layer, its factors an activation that it loads as words
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
 Lookup | RowSoftmax | RowNorm      ->  a layer of its own
 Reshape that moves no element      ->  an alias
@@ -21,6 +22,7 @@ from ....graph.operators.assembly import Append, Assemble
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pair
+from ....graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape, Slice
@@ -147,10 +149,17 @@ def fuse(graph: Graph) -> Partition:
             for name, begin in zip(node.inputs, node.operator.starts, strict=True):
                 views[name] = View(node.output, 0, begin, node.operator.steps)
             continue
+        if isinstance(node.operator, ScalesOfWords):
+            continue
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
         count = 2 if isinstance(node.operator, TWO) else 1
-        activations = tuple(aliases.get(name, name) for name in node.inputs[:count])
+        read = list(node.inputs[:count])
+        if isinstance(nodes[-1].operator, ScaledSum):
+            scales = graph.producer(nodes[-1].inputs[1])
+            assert scales is not None
+            read.append(scales.inputs[0])
+        activations = tuple(aliases.get(name, name) for name in read)
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
     return Partition(cut.sources, tuple(layers), cut.results, aliases, views, tuple(appended))
@@ -165,6 +174,7 @@ def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
         len(consumers) == 1
         and isinstance(consumers[0].operator, Lookup)
         and not isinstance(node.operator, Lookup | RowSoftmax | RowNorm)
+        and not isinstance(nodes[-1].operator, ScaledSum)
         and nodes[-1].output not in graph.outputs
     ):
         nodes.append(consumers[0])

@@ -19,25 +19,21 @@ from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
+from ....graph.operators.integer.scaled_sum import ScaledSum
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from .lane_elements import Element, NoLanesError
+from .scaled_lanes import ScaledLanes
 
 __all__ = ["MOVES", "Element", "Lanes", "NoLanesError"]
-
-Element = tuple[str, int]
-"""A tensor, and the place of one of its elements, all dimensions counted as one."""
 
 Mask = NDArray[np.bool_]
 """bool[rows, channels]: where a row has an element, and not the zero point."""
 
 MOVES = (Reshape, Transpose, Slice, Concatenate, Upsample2d)
-LAYERS = (Dense, Conv2d, RowNorm, RowProducts, AnyRequantize, AnyAdd, AnyMultiply)
-
-
-class NoLanesError(Exception):
-    """The vectors cannot be had in this order."""
+LAYERS = (Dense, Conv2d, RowNorm, RowProducts, AnyRequantize, AnyAdd, AnyMultiply, ScaledSum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +55,7 @@ class Lanes:
     read: Callable[[str], str]
     block: int
     inside: frozenset[str] = field(init=False)
+    scaled: ScaledLanes = field(init=False)
     _made: dict[tuple[object, ...], _Image] = field(default_factory=dict)
     _traced: dict[str, tuple[list[str], NDArray[np.int64], NDArray[np.int64]]] = field(
         default_factory=dict
@@ -70,6 +67,8 @@ class Lanes:
             if isinstance(node.operator, LAYERS) or found.intersection(node.inputs):
                 found.update(node.outputs)
         self.inside = frozenset(found)
+        given = self.graph, self.builder, self.read, self.block
+        self.scaled = ScaledLanes(*given, self.inside, self._trace)
 
     def elements(self, name: str) -> NDArray[np.object_]:
         """What each element of a tensor is, beneath movements: Elements in the tensor's shape."""
@@ -155,6 +154,7 @@ class Lanes:
         wanted: dict[str, dict[tuple[int, ...], None]] = {}
         for elements in vectors:
             self._collect(elements, wanted)
+        self._prepare_sums(wanted)
         for base, runs in wanted.items():
             keys = [(base, run, None) for run in runs]
             if len(keys) < 2 or any(key in self._made for key in keys):
@@ -162,11 +162,34 @@ class Lanes:
             if any(len(run) % self.block for run in runs):
                 continue
             whole = self._run(base, [place for run in runs for place in run], None)
-            first = 0
-            for key, run in zip(keys, runs, strict=True):
-                part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, 1, len(run)))
-                name = self.builder.node(part, (whole.name,), f"{base}/run", base)
-                self._made[key], first = _Image(name, whole.blank), first + len(run)
+            self._cut(whole, [(key, len(run)) for key, run in zip(keys, runs, strict=True)])
+
+    def _prepare_sums(self, wanted: dict[str, dict[tuple[int, ...], None]]) -> None:
+        """Let one layer make all scaled sums of a dense layer, taken from ``wanted``."""
+        alike: dict[tuple[object, ...], list[tuple[str, tuple[int, ...]]]] = {}
+        for base in list(wanted):
+            node = self.graph.producer(base)
+            assert node is not None
+            if isinstance(node.operator, ScaledSum):
+                for run in wanted.pop(base):
+                    sums, _ = self.scaled.terms([(base, place) for place in run])
+                    alike.setdefault((node.operator, *sums), []).append((base, run))
+        for runs in alike.values():
+            fills = all(len(run) % self.block == 0 for _, run in runs)
+            if len(runs) < 2 or not fills or any((*key, None) in self._made for key in runs):
+                continue
+            whole = _Image(*self.scaled.image([(base, n) for base, run in runs for n in run]))
+            self._cut(whole, [((base, run, None), len(run)) for base, run in runs])
+
+    def _cut(self, whole: _Image, runs: Sequence[tuple[tuple[object, ...], int]]) -> None:
+        """Keep the channels of an image as images of their own, by their keys and sizes."""
+        first = 0
+        for key, size in runs:
+            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, 1, size))
+            name = self.builder.node(part, (whole.name,), f"{key[0]}/run", str(key[0]))
+            self._made[key], first = _Image(name, whole.blank), first + size
+        # All of them, one after the other, are what they are cut from.
+        self._made[tuple(self._made[key].name for key, _ in runs)] = whole
 
     def _collect(
         self, elements: Sequence[Element], wanted: dict[str, dict[tuple[int, ...], None]]
@@ -177,7 +200,7 @@ class Lanes:
             node = self.graph.producer(base)
             if node is None or base not in self.inside:
                 continue
-            if isinstance(node.operator, Requantize):
+            if isinstance(node.operator, Requantize | ScaledSum):
                 wanted.setdefault(base, {})[tuple(places)] = None
             elif isinstance(node.operator, ROWWISE):
                 operands = zip(*(self._operands(node, place) for place in places), strict=True)
@@ -199,6 +222,11 @@ class Lanes:
             if mask is not None and not mask.all():
                 raise NoLanesError(f"{base!r} is made of weights alone")
             return self._products(node, operator, places)
+        if isinstance(operator, ScaledSum):
+            row = self._run(base, places, None) if mask is not None else None
+            if row is None:
+                return _Image(*self.scaled.image([(base, place) for place in places]))
+            return self._own(row, mask, base, origin)
         if not isinstance(operator, ROWWISE):
             raise NoLanesError(f"{base!r} comes from {type(operator).__name__}")
         operands = zip(*(self._operands(node, place) for place in places), strict=True)
@@ -237,6 +265,15 @@ class Lanes:
         scale = builder.constant(f"{stem}/scale", constants[node.inputs[1]][places])
         name = builder.node(operator, (name, scale), stem, node.origin)
         return _Image(name, operator.zero_point)
+
+    def _own(self, row: _Image, mask: Mask | None, base: str, origin: str) -> _Image:
+        """A row again and again, each time with the zero point where the mask is not."""
+        if mask is None or mask.all():
+            return row
+        own = self.builder.constant(f"{base}/own", mask.astype(np.int8)[None, None])
+        same = Multiply(1.0, 0, row.blank, row.blank, -128, 127)
+        name = self.builder.node(same, (own, row.name), f"{base}/own", origin)
+        return _Image(name, row.blank)
 
     def _multiply(
         self,
