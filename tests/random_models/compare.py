@@ -111,13 +111,19 @@ def documented(target: str) -> Iterator[None]:
 
 
 def references(model: onnx.ModelProto, given: Mapping[str, Array]) -> list[tuple[Array, ...]]:
-    """What ONNX Runtime gives for each output; not optimised last."""
+    """What ONNX Runtime gives for each output; not optimised last.
+
+    Raises RefusedError where it does not run the model: rules of shapes that disagree with its own
+    pools, rounded up, refuse what stands behind them.
+    """
     found = []
     for optimised, integers in ((True, False), (True, True), (False, False)):
         try:
             found.append(compute(model, dict(given), optimised=optimised, integers=integers))
         except REFUSED:
             continue
+    if not found:
+        raise RefusedError("ONNX Runtime does not run the model")
     return list(zip(*found, strict=True))
 
 

@@ -16,7 +16,7 @@ from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 
 from . import compare, plans, relations
-from .compare import KEPT, FoundError, RefusedError, check
+from .compare import KEPT, FoundError, RefusedError, check, references
 from .draw import Sample, draw
 from .drawing import compute
 from .minimise import minimised
@@ -48,6 +48,13 @@ def test_a_model_is_the_same_each_time() -> None:
 
 def test_inputs_are_no_larger_than_what_nodes_may_give() -> None:
     assert draw(1300050).inputs  # whose first shape would have 8,640 elements
+
+
+def test_what_onnx_runtime_does_not_run_is_no_difference() -> None:
+    sample = draw(25)
+    sample.model.graph.node[-1].input[0] = "nothing"
+    with pytest.raises(RefusedError, match="ONNX Runtime does not run"):
+        references(sample.model, sample.inputs[0])
 
 
 def test_plans_drawn_differ_and_give_what_onnx_runtime_gives() -> None:

@@ -175,10 +175,13 @@ def convert_reciprocal(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> In
 
 
 def convert_sign(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """-1, 0 or 1; of NaN, 0 as it compares with nothing."""
+    """-1, 0 or 1; of NaN, NaN."""
     (x,) = required(inputs, 1)
     zero, one = scalar(ctx, 0, x), scalar(ctx, 1, x)
-    above = where(ctx, less(ctx, zero, x), one, zero)
+    rest = (
+        where(ctx, unary(ctx, UnaryFunction.ISNAN, x), x, zero) if x.type.dtype.is_float else zero
+    )
+    above = where(ctx, less(ctx, zero, x), one, rest)
     if not x.type.dtype.is_signed:
         return (above,)
     return (where(ctx, less(ctx, x, zero), scalar(ctx, -1, x), above),)

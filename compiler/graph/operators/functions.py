@@ -149,7 +149,7 @@ def evaluate_unary(function: UnaryFunction, x: Array) -> Array:
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 and _is_float(x) else x
     with np.errstate(all="ignore"):
         found = np.asarray(UNARY[function](wide))
-    return found if function in TESTS else found.astype(x.dtype)
+        return found if function in TESTS else found.astype(x.dtype)
 
 
 def evaluate_binary(function: BinaryFunction, a: Array, b: Array) -> Array:
@@ -157,7 +157,7 @@ def evaluate_binary(function: BinaryFunction, a: Array, b: Array) -> Array:
     wide = np.float32 if a.dtype.itemsize == 2 and _is_float(a) else a.dtype
     with np.errstate(all="ignore"):
         found = np.asarray(_binary(function, a.astype(wide), b.astype(wide)))
-    return found if function in COMPARISONS else found.astype(a.dtype)
+        return found if function in COMPARISONS else found.astype(a.dtype)
 
 
 def _is_float(x: Array) -> bool:
@@ -185,7 +185,8 @@ def _divide_integers(a: Array, b: Array) -> Array:
 def _power_integers(a: Array, b: Array) -> Array:
     """By repeated squaring, wrapped; a negative exponent gives 1 / a ** -b, truncated."""
     a, b = np.broadcast_arrays(a, b)
-    result, base, exponent = np.ones_like(a), a.copy(), np.abs(b)
+    # The least number has its absolute value among those without a sign only.
+    result, base, exponent = np.ones_like(a), a.copy(), np.abs(b).view(f"u{b.itemsize}")
     while exponent.any():
         result = np.where(exponent & 1, result * base, result)
         base, exponent = base * base, exponent >> 1

@@ -74,7 +74,7 @@ class Reduce:
         options = {"axis": self.axes, "keepdims": self.keep, "dtype": wide.dtype}
         with np.errstate(all="ignore"):
             found = reduce(wide, **options, initial=neutral(self.function, wide.dtype))
-        return (np.asarray(found).astype(x.dtype),)
+            return (np.asarray(found).astype(x.dtype),)
 
 
 def neutral(function: ReduceFunction, dtype: np.dtype[Any]) -> int | float | bool:
