@@ -74,17 +74,18 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     source = Buffer("source", (lanes,), DType.INT8, Scope.ACT)
     other = Buffer("other", (lanes,), DType.INT8, Scope.ACT)
     taps = Buffer("taps", (lanes,), DType.INT8, Scope.TAP)
+    sums, others = (Buffer(each, (lanes,), DType.INT32, Scope.ACC) for each in ("source", "other"))
     folds = (Fold.NONE, Fold.SUM, Fold.MAX)
     vector = (True, VECTOR_LEVELS, vector_of)
     tile = _tile_program(lanes)
     copy = _vector_program("vector.fold", source[LANE], source)
     scaled = _vector_program("vector.taps", _wide(source) * _wide(taps), source, taps)
+    kept = _vector_program("vector.kept", sums[LANE] * _wide(taps), sums, taps)
     total = _wide(source) * FIRST + _wide(other) * SECOND
     pair = _vector_program("vector.pair", total, source, other)
     raised = (_wide(source) + FIRST) * (_wide(other) + SECOND)
     product = _vector_program("vector.product", raised, source, other)
     factor = _vector_program("vector.factor", _wide(source) * FIRST, source)
-    sums, others = (Buffer(each, (lanes,), DType.INT32, Scope.ACC) for each in ("source", "other"))
     bias = Buffer("bias", (lanes,), DType.INT32, Scope.PAR)
     scale = Buffer("scale", (lanes,), DType.FLOAT32, Scope.PAR)
 
@@ -94,6 +95,13 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     inputs = (source[COLUMN], negated, source)
     largest = _row_program("vector.largest", BinaryFunction.MAX, -128, *inputs)
     less = row("vector.less", Cast(DType.INT32, source[COLUMN]), negated, source)
+    some = row(
+        "vector.some",
+        Cast(DType.INT32, source[COLUMN]) * Cast(DType.INT32, taps[COLUMN]),
+        negated,
+        source,
+        taps,
+    )
     weighted = sums[COLUMN] * Cast(DType.INT32, taps[COLUMN])
     over = row(
         "vector.over",
@@ -111,11 +119,13 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
         Intrinsic(tile, Unit.GEMM, {}, folds[1:2], False, GEMM_LEVELS, gemm_of),
         Intrinsic(copy, Unit.VECTOR, moved, folds, *vector),
         Intrinsic(scaled, Unit.VECTOR, multiplied, folds[:2], *vector),
+        Intrinsic(kept, Unit.VECTOR, {}, folds[:1], *vector),
         Intrinsic(pair, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(product, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(factor, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(largest, Unit.VECTOR, {}, folds[2:], *vector),
         Intrinsic(less, Unit.VECTOR, {}, folds[1:2], *vector),
+        Intrinsic(some, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(over, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(root, Unit.VECTOR, {}, folds[1:2], True, VECTOR_LEVELS - 1, vector_of),
     )

@@ -9,7 +9,6 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Unit
 
-from ...loops.expressions import Scope
 from .nest import Kernel, Nest, Product
 from .sliding import WINDOW
 
@@ -48,8 +47,7 @@ def _windowed(nest: Nest, count: int) -> int:
 
 def unit_of(nest: Nest) -> Unit:
     """The unit that runs ``nest`` of a layer."""
-    sums = isinstance(nest.value, Product) and nest.target.buffer.scope is Scope.ACC
-    return Unit.GEMM if sums else Unit.VECTOR
+    return Unit.GEMM if nest.multiplies_tiles else Unit.VECTOR
 
 
 SETUP_CYCLES = 4

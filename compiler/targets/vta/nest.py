@@ -226,9 +226,15 @@ class Nest:
     def vectors(self) -> int:
         """Iterations of all loops but those over the lanes of a vector or tile."""
         lanes = self.target.buffer.shape[-1]
-        matrix = self.makes_row
-        matrix |= self.target.buffer.dtype is DType.INT32 and isinstance(self.value, Product)
-        return prod(loop.extent for loop in self.loops) // (lanes * lanes if matrix else lanes)
+        every = self.makes_row or self.multiplies_tiles
+        return prod(loop.extent for loop in self.loops) // (lanes * lanes if every else lanes)
+
+    @property
+    def multiplies_tiles(self) -> bool:
+        """Whether it is sums of the matrix core, which reads bytes."""
+        if not isinstance(self.value, Product) or self.target.buffer.scope is not Scope.ACC:
+            return False
+        return self.value.left.buffer.dtype is DType.INT8
 
     @property
     def makes_row(self) -> bool:

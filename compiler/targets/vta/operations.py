@@ -24,7 +24,7 @@ from .layer_run import LayerRun, TileNest, iterations
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
-from .layers.row_norm import WIDE
+from .layers.row_norm import KEPT, WIDE
 from .place import Grant
 from .plan import Plan
 from .read_nests import HIGH, LOW
@@ -249,7 +249,7 @@ class Builder:
         not lie in one piece.
         """
         bases, output = run.bases, run.layer.output.name
-        bases["acc"] = bases[WIDE] = 0
+        bases["acc"] = bases[KEPT] = bases[WIDE] = 0
         if run.layer.given is not None:
             bases[WIDE] = len(run.layer.constants["weights"])
         self._tiles += 1

@@ -71,12 +71,7 @@ def norm_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | 
     where, channels = f"node {node.origin!r}", graph.types[node.inputs[0]].shape[-1]
     if not row_words:
         return f"{where}: the configuration has no row_parameters, which normalisations need"
-    if channels % lanes:
-        return (
-            f"{where}: rows of {channels} elements; required a multiple of {lanes}: what lies "
-            "beyond the last in its block is not known"
-        )
-    blocks = channels // lanes
+    blocks = -(-channels // lanes)
     if blocks >= row_words // 2:
         return (
             f"{where}: par scratchpad: {blocks} words required for scales and biases of channels, "

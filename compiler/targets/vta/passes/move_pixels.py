@@ -41,7 +41,7 @@ LAYERS = (
 MADE = (*LAYERS, AnyRequantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
 LONGEST = 8
-"""The largest period of rows or columns."""
+"""The largest period of rows or columns, but for that of all of them, each by itself."""
 MOST = 64
 """Pieces that an image is made of, at most."""
 
@@ -278,7 +278,7 @@ def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
         few = sum(map(len, found)) <= MOST
         return _Picture(tuple(starts), steps, tuple(found)) if few else None
 
-    ways = product(range(1, min(height, LONGEST) + 1), range(1, min(width, LONGEST) + 1))
+    ways = product(_periods(height), _periods(width))
     down = _cuts(rows[:, :, 0], columns[:, :, 0])
     across = _cuts(columns[:, :, 0].T, rows[:, :, 0].T)
     runs = len(down) * len(across)
@@ -293,6 +293,11 @@ def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
         return None
     ends = product([*down[1:], height], [*across[1:], width])
     return picture(list(product(down, across)), (1, 1), list(ends))
+
+
+def _periods(count: int) -> list[int]:
+    """Periods of ``count`` rows or columns that are tried."""
+    return [*range(1, min(count, LONGEST) + 1), *([count] if LONGEST < count <= MOST else [])]
 
 
 def _cuts(moving: Indices, fixed: Indices) -> list[int]:
