@@ -27,9 +27,6 @@ SELU_ALPHA = 1.6732632423543772
 SELU_GAMMA = 1.0507009873554805
 """Source: Klambauer et al., Self-Normalizing Neural Networks, 2017."""
 
-NOTHING = 1e-20
-"""Less than 1 and the next number of any float differ by."""
-
 
 def _relu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
     return maximum(ctx, x, 0)
@@ -80,7 +77,8 @@ def _softplus(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
     whole = add(ctx, size, 1)
     rest = sub(ctx, whole, 1)
     log = div(ctx, mul(ctx, unary(ctx, UnaryFunction.LOG, whole), size), rest)
-    return add(ctx, maximum(ctx, x, 0), where(ctx, less(ctx, rest, NOTHING), size, log))
+    some = less(ctx, scalar(ctx, 0, x), rest)
+    return add(ctx, maximum(ctx, x, 0), where(ctx, some, log, size))
 
 
 def _softsign(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
