@@ -172,7 +172,7 @@ def log1p(context: Context, x: Term) -> Term:
     """``log(1 + x)``, exact near 0.  Source: W. Kahan: ``log(u) * x / (u - 1)``, u = 1 + x."""
     x = x.cast(context.dtype)
     u = x + 1.0
-    exact = u.log() * x / (u - 1.0)
+    exact = u.log() * (x / (u - 1.0))  # the product alone would overflow
     return u.equal(1.0).where(x, x.equal(inf).where(x, exact, x.dtype), x.dtype)
 
 

@@ -83,6 +83,8 @@ ELEMENTWISE: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("exp2", (X,), {}, np.exp2(X)),
     ("expm1", (X,), {}, np.expm1(X)),
     ("log1p", (POSITIVE,), {}, np.log1p(POSITIVE)),
+    ("log1p", (np.array([7e3, 65504], np.float16),), {}, np.array([8.853, 11.09], np.float16)),
+    ("log1p", (np.array([5e36, 3e38], F32),), {}, np.log(np.array([5e36, 3e38])).astype(F32)),
     ("log1p", (np.array([-1.0, 0.0, INF], F32),), {}, np.array([-INF, 0, INF], F32)),
     ("log2", (POSITIVE,), {}, np.log2(POSITIVE)),
     ("log10", (POSITIVE,), {}, np.log10(POSITIVE)),
