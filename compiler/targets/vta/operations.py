@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load
+from dovetail.isa.memories import Memory
 
+from ...errors import DoesNotFitError
 from .activation_loads import halo_loads, input_loads, result_store
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise
@@ -251,7 +253,7 @@ class Builder:
         bases, output = run.bases, run.layer.output.name
         bases["acc"] = bases[KEPT] = bases[WIDE] = 0
         if run.layer.given is not None:
-            bases[WIDE] = len(run.layer.constants["weights"])
+            bases[WIDE] = self._behind_sums(run.layer)
         self._tiles += 1
         number = self._tiles
         for nest in run.nests:
@@ -286,6 +288,20 @@ class Builder:
                     match = nest.match.only(piece.start, piece.count)
                     there = replace(holds, word=piece.base)
                     self._add(match.instruction(at, bases), run.number, number, there)
+
+    def _behind_sums(self, layer: LoweredLayer) -> int:
+        """First word of the scaled terms of a pixel, in the bank of its sums.
+
+        Raises DoesNotFitError where a bank is too small for both.
+        """
+        sums, terms = (len(layer.constants[name]) for name in ("weights", "row_bias"))
+        available = self.config.bank_words(Memory.ACC)
+        if sums + terms > available:
+            raise DoesNotFitError(
+                f"layer {layer.name!r}: acc scratchpad: {sums + terms} words required for sums and "
+                f"scaled terms, {available} available; use a configuration with a deeper ACC"
+            )
+        return sums
 
     def _need(self, run: LayerRun, name: str, nest: TileNest, at: Mapping[str, int]) -> int:
         """First word of what an iteration reads of a constant, loaded unless it is still there."""

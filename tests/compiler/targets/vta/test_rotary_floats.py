@@ -13,6 +13,7 @@ from networks import calibration_steps, decoder
 
 from dovetail.compiler import compile
 from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import DoesNotFitError
 from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.compiler.front.onnx.quantize.options import QuantizeOptions
 from dovetail.compiler.graph.interpreter import run as interpret
@@ -23,10 +24,13 @@ from dovetail.compiler.graph.operators.table import INTEGER
 from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.compiler.pipeline.trace import Trace
+from dovetail.compiler.targets.vta.accelerate import compile_accelerated
 from dovetail.compiler.targets.vta.capabilities import node_refusals
 from dovetail.compiler.targets.vta.passes.parameter_words import parameter_words
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
+from dovetail.vta_sim.timing import time_program
 
 from .programs import TINY
 from .test_parts import compiled
@@ -143,6 +147,14 @@ def test_sums_have_the_operators_bytes(
         found = run(Module.of_part(part), inputs, "sim")
         assert found.cycles == part.expected_cycles
         np.testing.assert_array_equal(found.outputs["y"], interpret(graph, inputs)["y"])
+
+
+def test_sums_and_terms_share_a_bank_of_acc() -> None:
+    config = replace(TINY, name="shallow", acc_depth=8)
+    with pytest.raises(DoesNotFitError, match=r"4 words required .*, 2 available"):
+        compile_accelerated(
+            scaled(4, 1), config, CompileOptions(), Trace(CompileOptions()), time_program
+        )
 
 
 def test_general_operators_have_the_same_bytes() -> None:
