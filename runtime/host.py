@@ -87,15 +87,45 @@ def pack(x: Array, lanes: int, fill: int = 0) -> Array:
     return np.ascontiguousarray(padded.reshape(height, width, blocks, lanes).transpose(2, 0, 1, 3))
 
 
-def pack_rows(x: Array, pitch: int, transposed: bool) -> Array:
-    """int8[1, H, W, C] as rows of W * C bytes, ``pitch`` apart: int8[H, pitch].
+def pack_rows(x: Array, pitch: int, transposed: bool, pixel_bytes: int = 0, fill: int = 0) -> Array:
+    """int8[1, H, W, C] as rows of W pixels, ``pitch`` bytes apart: int8[H, pitch].
 
-    transposed: columns as rows of H * C bytes, int8[W, pitch].  An image whose rows have ``pitch``
-    bytes already is not copied.
+    transposed: columns as rows of H pixels, int8[W, pitch].  pixel_bytes: of a pixel; C where that
+    is more.  Bytes without a channel are ``fill``.  An image that needs none is not copied.
     """
     image = x[0].swapaxes(0, 1) if transposed else x[0]
-    rows = image.reshape(len(image), -1)
-    return np.pad(rows, ((0, 0), (0, pitch - rows.shape[1]))) if rows.shape[1] < pitch else rows
+    return _filled(_filled(image, pixel_bytes, fill).reshape(len(image), -1), pitch, fill)
+
+
+def pack_windows(
+    x: Array,
+    pitch: int,
+    transposed: bool,
+    window: tuple[int, int, int],
+    windows: tuple[int, int],
+    fill: int,
+) -> Array:
+    """int8[1, H, W, C] as rows of windows that share no bytes: int8[H, pitch]; as ``pack_rows``.
+
+    window: pixels of a row in each, from one window's first to the next's, and before the image's
+    first.  windows: how many, and bytes from one to the next.  Pixels outside the image, and bytes
+    without a channel, are ``fill``.
+    """
+    image = x[0].swapaxes(0, 1) if transposed else x[0]
+    (size, stride, before), (count, step) = window, windows
+    places = np.arange(count)[:, None] * stride + np.arange(size)
+    after = max(0, int(places.max()) + 1 - before - image.shape[1])
+    wide = np.pad(image, ((0, 0), (before, after), (0, 0)), constant_values=fill)
+    cut = wide[:, places].reshape(len(image), count, -1)
+    return _filled(_filled(cut, step, fill).reshape(len(image), -1), pitch, fill)
+
+
+def _filled(x: Array, size: int, fill: int) -> Array:
+    """``x`` with a last dimension of ``size``, or of its own where that is more."""
+    lacking = size - x.shape[-1]
+    if lacking <= 0:
+        return x
+    return np.pad(x, (*((0, 0),) * (x.ndim - 1), (0, lacking)), constant_values=fill)
 
 
 def unpack(x: Array, shape: Sequence[int]) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.isa.instructions import Instruction
 from dovetail.runtime.accelerator.host_steps import HostStep, Reshape, Select, Softmax, Transpose
-from dovetail.runtime.accelerator.part import AcceleratorPart, Blocks, PartInput, PartOutput
+from dovetail.runtime.accelerator.part import AcceleratorPart, PartInput, PartOutput
 
 from ..errors import TranslationError
 from ..graph.ir import Graph
@@ -91,9 +91,7 @@ def _place(state: State, source: PartInput, x: Symbols) -> None:
     """Put an input where it lies in DRAM, found by packing the digits of its elements' numbers."""
     x = reduce(_step, source.steps, x)
     numbers = np.arange(1, x.values.size + 1).reshape(x.values.shape)
-    layout, fill = source.layout, 0
-    if isinstance(layout, Blocks):
-        layout, fill = replace(layout, fill=0), layout.fill
+    layout, fill = replace(source.layout, fill=0), source.layout.fill
     places = np.full(layout.size, -1)
     for shift in (0, 8, 16, 24):
         digits = (numbers >> shift & 0xFF).astype(np.uint8).view(np.int8)

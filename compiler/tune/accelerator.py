@@ -252,7 +252,7 @@ def accelerator_subject(model: StoredModel, config: HardwareConfig) -> Accelerat
     options = CompileOptions()
     graph = _graph(model, config)
     partition = fuse(graph)
-    activations = plan_activations(graph, partition, config.block)
+    activations = plan_activations(graph, partition, config.block, config)
     layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
     sources = tuple(activations[chain.last] for chain in partition.sources)
     planner = Planner(layers, Ends(sources, partition.result_roots), config, options.overlap)

@@ -2,7 +2,21 @@
 
 from dataclasses import dataclass
 
-__all__ = ["GridLayout", "ImageLayout", "Memories", "TensorPlace"]
+__all__ = ["GridLayout", "ImageLayout", "Memories", "OwnWindows", "TensorPlace"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWindows:
+    """Windows of an image's rows that share no bytes in DRAM, as the host cuts them out.
+
+    size: pixels of one.  stride: pixels from one to the next.  before: of the first, before the
+    image.  step: bytes from one to the next.
+    """
+
+    size: int
+    stride: int
+    before: int
+    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +24,8 @@ class ImageLayout:
     """Rows of an image's bytes, ``pitch`` apart, of which words are windows.
 
     Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
-    byte.  transposed: rows are columns of the tensor.
+    byte.  transposed: rows are columns of the tensor.  pixel_bytes: from one pixel to the next.
+    windows: those that lie there, where it is not the pixels.
     """
 
     step: int
@@ -18,6 +33,8 @@ class ImageLayout:
     row_bytes: int
     pitch: int
     transposed: bool
+    pixel_bytes: int
+    windows: OwnWindows | None
 
 
 @dataclass(frozen=True, slots=True)

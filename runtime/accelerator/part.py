@@ -11,12 +11,12 @@ from dovetail.isa.instructions import Instruction
 from dovetail.isa.program import program_from_bytes
 
 from ..errors import DeviceError, ModuleError
-from ..host import pack, pack_rows, unpack
+from ..host import pack, pack_rows, pack_windows, unpack
 from ..manifest import Content
 from ..module import Module
 from ..tensors import TensorSignature
 from .host_steps import HostStep
-from .layouts import Memories
+from .layouts import Memories, OwnWindows
 
 __all__ = [
     "AcceleratorPart",
@@ -68,12 +68,31 @@ class Blocks:
 class Rows:
     """An image int8[1, H, W, C] as ``rows`` rows of pixels, ``pitch`` bytes apart.
 
-    transposed: rows are columns of the image.
+    transposed: rows are columns of the image.  pixel_bytes: from one pixel to the next.
+    windows: that lie there in place of the pixels.  count: of either in a row.
+    fill: bytes without a channel, and pixels outside the image.
     """
 
     rows: int
     pitch: int
     transposed: bool
+    pixel_bytes: int
+    windows: OwnWindows | None
+    count: int
+    fill: int
+
+    def __post_init__(self) -> None:
+        """Raises ModuleError for what no image lies like."""
+        own = self.windows or OwnWindows(1, 1, 0, self.pixel_bytes)
+        if (
+            min(self.rows, self.pitch, self.pixel_bytes, self.count, own.size, own.stride) < 1
+            or not self.count * own.step <= self.pitch
+            or not own.size * self.pixel_bytes <= own.step
+            or not 0 <= own.before < own.size
+            or own.stride > self.pitch
+            or not -128 <= self.fill <= 127
+        ):
+            raise ModuleError(f"no image lies as {self}; compile it again")
 
     @property
     def size(self) -> int:
@@ -82,7 +101,11 @@ class Rows:
 
     def pack(self, x: Array) -> Array:
         """int8[1, H, W, C] as it lies in memory."""
-        return pack_rows(x, self.pitch, self.transposed)
+        if self.windows is None:
+            return pack_rows(x, self.pitch, self.transposed, self.pixel_bytes, self.fill)
+        own = self.windows
+        window, windows = (own.size, own.stride, own.before), (self.count, own.step)
+        return pack_windows(x, self.pitch, self.transposed, window, windows, self.fill)
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def _compare(
         # Only padding, of rows that are perhaps not there yet.
         outside, known, halo = known, np.zeros_like(known), ~known
     else:
-        outside = ~known & ~halo & (layout.image is not None or elements.channel >= 0)
+        outside = ~known & ~halo & (elements.channel >= 0)
     judged = known.copy()
     if layout.fill is not None:
         wanted[halo] = layout.fill

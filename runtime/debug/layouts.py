@@ -86,14 +86,23 @@ class TensorLayout(TensorPlace):
     def _pixels(self, row: Ints, column: Ints, lane: Ints) -> Elements:
         image = self.image
         assert image is not None
-        channels = self.nhwc[2]
+        height, width, channels = self.nhwc
         byte = column[:, None] + lane
         y = np.broadcast_to((row - self.halo[0])[:, None], byte.shape)
-        x, channel = byte // channels, byte % channels
         inside = (byte >= 0) & (byte < image.row_bytes) & (y >= 0) & (y < self.height)
+        if image.windows:
+            window, byte = np.divmod(byte, image.windows.step)
+            x = window * image.windows.stride - image.windows.before + byte // image.pixel_bytes
+            empty = byte >= image.windows.size * image.pixel_bytes
+            within = (x >= 0) & (x < (height if image.transposed else width))
+        else:
+            x, empty, within = byte // image.pixel_bytes, np.zeros_like(inside), inside
+        channel = byte % image.pixel_bytes
+        empty = inside & (empty | (channel >= channels))
+        known = inside & within & ~empty
         if image.transposed:
             y, x = x, y
-        return Elements(y, x, channel, inside, ~inside)
+        return Elements(y, x, np.where(empty, -1, channel), known, ~known & ~empty)
 
     def dram_place(self, address: Ints) -> tuple[Ints, Ints, Ints]:
         """Block, row and column, the halo included, of the words at DRAM bytes ``address``."""

@@ -11,12 +11,12 @@ from dovetail.runtime.accelerator.part import accelerator_part
 
 FOLDER = "mlperf_tiny"
 MODELS = [
-    ("ic_resnet8_int8", "zynq7020", 75_000),
+    ("ic_resnet8_int8", "zynq7020", 52_200),
     ("ad01_int8", "zynq7020", 40_000),
-    ("kws_dscnn_int8", "zynq7020", 60_000),
+    ("kws_dscnn_int8", "zynq7020", 13_500),
     ("ic_resnet8_int8", "large", 50_000),
     ("vww_mbv1_int8", "large", 90_000),
-    ("vww_mbv1_int8", "zynq7020", 130_000),
+    ("vww_mbv1_int8", "zynq7020", 46_600),
     ("ad01_int8", "tiny", 120_000),
 ]
 """Model, configuration, most cycles."""

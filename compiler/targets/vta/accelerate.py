@@ -212,7 +212,7 @@ def _input(
         fill = lane_fill(graph, chain.last) if source.channels % config.block else 0
         layout = Blocks(source.blocks, source.height, source.width, config.block, fill)
     else:
-        layout = Rows(source.image.rows, source.image.pitch, source.image.transposed)
+        layout = source.image.layout(source.fill or 0)
     steps = host_steps(chain.nodes)
     if _image_shape(shape) != shape:
         steps = (*steps, Reshape(_image_shape(shape)))

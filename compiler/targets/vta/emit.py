@@ -85,7 +85,7 @@ def compile_partition(
     Raises DoesNotFitError, UnsupportedOperatorError, ScheduleError for a known plan that does not
     suit the layers, or CheckError (a fault of this backend).
     """
-    activations = plan_activations(graph, partition, config.block)
+    activations = plan_activations(graph, partition, config.block, config)
     own = config.own_finish
     layers = tuple(lower(graph, layer, activations, own) for layer in partition.layers)
     if checked:

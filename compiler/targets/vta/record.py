@@ -109,5 +109,13 @@ def _place(
         address=None if x.spare else addresses.get(x.name),
         image=None
         if image is None
-        else ImageLayout(image.step, image.lead, image.row_bytes, image.pitch, image.transposed),
+        else ImageLayout(
+            step=image.step,
+            lead=image.lead,
+            row_bytes=image.row_bytes,
+            pitch=image.pitch,
+            transposed=image.transposed,
+            pixel_bytes=image.pixel_bytes,
+            windows=image.windows,
+        ),
     )

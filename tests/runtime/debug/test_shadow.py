@@ -8,7 +8,7 @@ import pytest
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
-from dovetail.runtime.accelerator.layouts import ImageLayout
+from dovetail.runtime.accelerator.layouts import ImageLayout, OwnWindows
 from dovetail.runtime.debug.layouts import Frame, Record, TensorLayout
 from dovetail.runtime.debug.shadow import NOBODY, Footprints, Shadow
 
@@ -199,7 +199,11 @@ def test_rows_without_room_for_a_halo_have_none() -> None:
 
 
 IMAGE = replace(
-    LAYOUT, blocks=1, halo=(1, 0, 1, 0), image=ImageLayout(3, 1, 15, 16, False), shape=(1, 3, 5, 3)
+    LAYOUT,
+    blocks=1,
+    halo=(1, 0, 1, 0),
+    image=ImageLayout(3, 1, 15, 16, False, 3, None),
+    shape=(1, 3, 5, 3),
 )
 """Rows of 15 bytes, 16 apart; windows of four bytes, three apart, the first a byte before."""
 
@@ -226,6 +230,34 @@ def test_windows_of_an_image_are_known_by_their_first_bytes() -> None:
     # The same by what the module remembers of the instruction; from the image's second row on.
     frame = Frame(0, 5, 6, 18, (0, 2, 0))
     assert known(loaded(windows, layout=IMAGE, frame=frame)) == places
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_each_byte_of_an_image_is_a_channel_of_a_pixel_or_none(own: bool, transposed: bool) -> None:
+    # Two channels in pixels of three bytes; or windows of three pixels, eight bytes apart.
+    image = (
+        ImageLayout(8, 0, 40, 48, transposed, 2, OwnWindows(3, 2, 1, 8))
+        if own
+        else ImageLayout(6, 3, 15, 16, transposed, 3, None)
+    )
+    shape = (1, 5, 3, 2) if transposed else (1, 3, 5, 2)
+    layout = replace(LAYOUT, blocks=1, halo=(1, 0, 1, 0), image=image, shape=shape, height=3)
+    found = layout.elements(np.array([0]), np.array([2]), np.array([16 if own else 6]))
+    assert layout.lanes == 4
+    wanted = [(3, 0), (3, 1), (4, 0), (4, 1)] if own else [(2, 0), (2, 1), None, (3, 0)]
+    for lane, each in enumerate(wanted):
+        assert found.known[0, lane] == (each is not None)
+        assert not found.halo[0, lane]
+        if each:
+            place = (found.column if not transposed else found.row)[0, lane], found.channel[0, lane]
+            assert place == each
+            assert (found.row if not transposed else found.column)[0, lane] == 1
+    # The first window begins before the image.
+    first = layout.elements(np.array([0]), np.array([1]), np.array([0 if own else -3]))
+    assert first.halo[0].tolist() == (
+        [True, True, False, False] if own else [True, True, True, False]
+    )
 
 
 def test_an_activation_has_the_bytes_from_its_first_to_its_last() -> None:

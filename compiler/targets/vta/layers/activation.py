@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.config import HardwareConfig
+
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
@@ -147,9 +149,12 @@ class Activation:
         return Load(self.buffer, self.place(block, row, column, lane))
 
 
-def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str, Activation]:
+def plan_activations(
+    graph: Graph, partition: Partition, lanes: int, config: HardwareConfig | None = None
+) -> dict[str, Activation]:
     """Every activation of the layers, with the halo that all its readers together need.
 
+    lanes: of a block.  config: by which images are laid in DRAM; without, they stay as they are.
     Raises UnsupportedOperatorError when two readers need different halo values, or a tensor is of
     more than one image.
     """
@@ -159,7 +164,7 @@ def plan_activations(graph: Graph, partition: Partition, lanes: int) -> dict[str
     activations = {name: _plain(graph, name, lanes) for name in roots}
     _spread_parts(graph, partition, activations)
     for chain in partition.sources:
-        image = _image(graph, partition, chain.last, lanes)
+        image = _image(graph, partition, chain.last, lanes, config)
         if image:
             activations[image.name] = image
     needs: dict[str, tuple[int, str]] = {}
@@ -282,7 +287,13 @@ def _depthwise(graph: Graph, layer: Layer) -> bool:
     return isinstance(operator, Conv2d) and is_depthwise(operator, shape)
 
 
-def _image(graph: Graph, partition: Partition, name: str, lanes: int) -> Activation | None:
+def _image(
+    graph: Graph,
+    partition: Partition,
+    name: str,
+    lanes: int,
+    config: HardwareConfig | None,
+) -> Activation | None:
     """A source as windows of rows, if its only reader is a convolution that this makes faster."""
     readers = [layer for layer in partition.layers if name in layer.inputs]
     viewed = name in {view.whole for view in partition.views.values()}
@@ -296,7 +307,7 @@ def _image(graph: Graph, partition: Partition, name: str, lanes: int) -> Activat
         return None
     _, kernel_h, kernel_w, _ = graph.constants[node.inputs[1]].shape
     _, height, width, _ = graph.types[node.output].shape
-    image = find_image(conv, shape, (kernel_h, kernel_w), (height, width), lanes)
+    image = find_image(conv, shape, (kernel_h, kernel_w), (height, width), lanes, config)
     if image is None:
         return None
     return Activation(

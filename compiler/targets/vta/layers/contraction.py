@@ -32,8 +32,10 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     operator = node.operator
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
+    macs = output.height * output.width * weights.size
+    bias = folded_bias(weights, bias, operator)
     if x.image:
-        weights = _weights_of_windows(weights, x.image)
+        weights = _weights_of_windows(weights, x.image, operator.weight_zero_point)
     out_channels, kernel_h, kernel_w, _ = weights.shape
     lanes = x.lanes
     # Lanes without a channel have weights that count as 0.
@@ -44,13 +46,12 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     padded[:out_channels, :, :, places] = weights
     tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, blocks, lanes)
     tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
-    finish, constants = channel_finish(graph, layer, folded_bias(weights, bias, operator), output)
+    finish, constants = channel_finish(graph, layer, bias, output)
     sums = sums_of_products(operator, x, output, constant_buffer("weights", tiles))
 
     def total(place: Place) -> Expr:
         return Load(sums.buffer, place.indices)
 
-    macs = output.height * output.width * weights.size
     return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
 
 
@@ -118,8 +119,13 @@ def _product(source: Load, weight: Load, offset: int, raised: int = 0) -> Expr:
     return (left + raised if raised else left) * (factor + offset if offset else factor)
 
 
-def _weights_of_windows(weights: Array, image: Image) -> Array:
-    """OHWI weights with the bytes of a window as channels, in one column or one row."""
+def _weights_of_windows(weights: Array, image: Image, zero_point: int) -> Array:
+    """OHWI weights with the bytes of a window as channels, in one column or one row.
+
+    Bytes between pixels have the weight ``zero_point``, which counts as 0.
+    """
+    gap = image.pixel_bytes - image.channels
+    weights = np.pad(weights, (*((0, 0),) * 3, (0, gap)), constant_values=zero_point)
     out_channels, height, width, channels = weights.shape
     if image.transposed:
         turned = weights.transpose(0, 2, 1, 3).reshape(out_channels, 1, width, height * channels)

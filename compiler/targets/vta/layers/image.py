@@ -7,11 +7,18 @@ the first pixel of a window on: pixel after pixel, channel after channel.  Then
     conv of a KH x KW kernel over [H, W, C]  =  conv of a KH x 1 kernel over [H, OW, KW * C]
 
 with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out of the rows.
+
+LOAD takes windows that are a beat apart or more.  Where they are less, it reads the rows several
+times, every second or third window at a time.  So the host may lay pixels further apart, or lay
+each window by itself, where that makes LOAD faster; the weights of bytes between are 0.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.isa.config import WIDEST_BUS_BYTES
+from dovetail.isa.config import WIDEST_BUS_BYTES, HardwareConfig
+from dovetail.runtime.accelerator.layouts import OwnWindows
+from dovetail.runtime.accelerator.part import Rows
 
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.rules import Pair
@@ -24,6 +31,9 @@ PITCH = WIDEST_BUS_BYTES
 WIDEST_STEP = 255
 """Bytes from one window to the next, at most."""
 
+PIECES, WAITED_BEATS = 8, 32
+"""LOADs that an image takes for each time that its rows are read, and beats that each waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -32,6 +42,8 @@ class Image:
     rows: of the image.  columns: windows in a row.  row_bytes: of its pixels; what lies before and
     behind counts as padding.  window_bytes: of a window, for all its blocks.  halo: padding rows
     above and below.  transposed: columns of the model's image are rows here.
+    channels: of a pixel.  pixel_bytes: from one pixel to the next.  windows: that the host cuts
+    out, where DRAM has these in place of pixels.
     """
 
     rows: int
@@ -42,11 +54,21 @@ class Image:
     lead: int
     halo: Pair
     transposed: bool
+    channels: int
+    pixel_bytes: int
+    windows: OwnWindows | None = None
 
     @property
     def pitch(self) -> int:
         """Bytes from row to row in DRAM: those of the pixels, to a multiple of ``PITCH``."""
         return -(-self.row_bytes // PITCH) * PITCH
+
+    def layout(self, fill: int) -> Rows:
+        """How the host lays the image; ``fill``: bytes that are none of its own."""
+        count = self.columns if self.windows else self.row_bytes // self.pixel_bytes
+        return Rows(
+            self.rows, self.pitch, self.transposed, self.pixel_bytes, self.windows, count, fill
+        )
 
     def margin(self, lanes: int) -> int:
         """Bytes before and behind the image that LOAD may read too."""
@@ -57,33 +79,82 @@ class Image:
 
 
 def find_image(
-    conv: Conv2d, shape: tuple[int, ...], kernel: Pair, result: Pair, lanes: int
+    conv: Conv2d,
+    shape: tuple[int, ...],
+    kernel: Pair,
+    result: Pair,
+    lanes: int,
+    config: HardwareConfig | None = None,
 ) -> Image | None:
-    """The windows with the fewest words for ``conv`` over an image of ``shape`` [1, H, W, C].
+    """The windows with the fewest words for ``conv`` over an image of ``shape`` [1, H, W, C], and
+    of these, where all fit in ACT, the ones that LOAD reads in the fewest cycles.
+
+    Larger images come strip by strip while others are computed, so there LOAD seldom sets the pace.
 
     kernel: its height and width.  result: that of its result.  Rows are those of the image, or, if
     that takes fewer words, its columns, which the host then has to transpose.  None when pixels
-    take as few words.
+    take as few words.  config: of the accelerator; without one, the image stays as it is.
     """
-    _, height, width, channels = shape
-    (top, left, bottom, right), (stride_y, stride_x) = conv.pads, conv.strides
+    bus = config.bus_bytes if config else 1
     ways = []
     for transposed in (False, True):
-        size, kernels = (height, kernel[::-1]) if transposed else (width, kernel)
-        step = (stride_y if transposed else stride_x) * channels
-        if step > WIDEST_STEP:
-            continue
-        image = Image(
-            rows=width if transposed else height,
-            columns=result[0] if transposed else result[1],
-            row_bytes=size * channels,
-            window_bytes=kernels[1] * channels,
-            step=step,
-            lead=(top if transposed else left) * channels,
-            halo=(left, right) if transposed else (top, bottom),
-            transposed=transposed,
-        )
-        ways.append((kernels[0] * -(-image.window_bytes // lanes), transposed, image))
-    words, _, best = min(ways, key=lambda way: way[:2], default=(0, False, None))
-    pixels = kernel[0] * kernel[1] * -(-channels // lanes)
+        kernels = kernel[::-1] if transposed else kernel
+        forms = _forms(conv, shape, kernels, result[not transposed], transposed, bus)
+        for number, image in enumerate(forms):
+            blocks = -(-image.window_bytes // lanes)
+            turns = -(-bus // image.step)
+            beats = image.rows * -(-image.row_bytes // bus) + PIECES * WAITED_BEATS
+            fits = config and blocks * image.rows * image.columns <= config.act_depth
+            if image.step <= WIDEST_STEP and (fits or not number):
+                ways.append((kernels[0] * blocks, transposed, blocks * turns * beats, image))
+    words, _, _, best = min(ways, key=lambda way: way[:3], default=(0, False, 0, None))
+    pixels = kernel[0] * kernel[1] * -(-shape[3] // lanes)
     return best if best is not None and words < pixels else None
+
+
+def _forms(
+    conv: Conv2d,
+    shape: tuple[int, ...],
+    kernel: Pair,
+    columns: int,
+    transposed: bool,
+    bus_bytes: int,
+) -> Iterator[Image]:
+    """The image as it is, with pixels further apart, and as windows that share no bytes.
+
+    kernel: rows and columns of a window, and ``columns``: windows of a row, as rows lie in DRAM.
+    """
+    _, height, width, channels = shape
+    top, left, bottom, right = conv.pads
+    size, rows = (height, width) if transposed else (width, height)
+    stride, before = (conv.strides[0], top) if transposed else (conv.strides[1], left)
+    halo = (left, right) if transposed else (top, bottom)
+    beats = (-(-bus_bytes // turns) for turns in range(1, bus_bytes + 1))
+    for pixel in dict.fromkeys((channels, *(max(channels, -(-beat // stride)) for beat in beats))):
+        yield Image(
+            rows=rows,
+            columns=columns,
+            row_bytes=size * pixel,
+            window_bytes=kernel[1] * pixel,
+            step=stride * pixel,
+            lead=before * pixel,
+            halo=halo,
+            transposed=transposed,
+            channels=channels,
+            pixel_bytes=pixel,
+        )
+    window = kernel[1] * channels
+    own = OwnWindows(kernel[1], stride, before, max(window, bus_bytes))
+    yield Image(
+        rows=rows,
+        columns=columns,
+        row_bytes=columns * own.step,
+        window_bytes=window,
+        step=own.step,
+        lead=0,
+        halo=halo,
+        transposed=transposed,
+        channels=channels,
+        pixel_bytes=channels,
+        windows=own,
+    )

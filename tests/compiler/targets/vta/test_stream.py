@@ -29,7 +29,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
 from dovetail.runtime import Session
-from dovetail.runtime.host import pack, pack_rows, unpack
+from dovetail.runtime.host import pack, unpack
 from dovetail.vta_sim.timing import time_program
 from tests.end_to_end.models import Network, Tensor, random_network
 
@@ -44,7 +44,7 @@ def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Ends]:
     layers = integer_graph(open_model(model))
     graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
-    activations = plan_activations(graph, partition, LANES)
+    activations = plan_activations(graph, partition, LANES, TINY)
     layers = [lower(graph, layer, activations) for layer in partition.layers]
     sources = tuple(activations[chain.last] for chain in partition.sources)
     return layers, Ends(sources, partition.result_roots)
@@ -65,8 +65,9 @@ def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> N
     values = run(graph, {graph.inputs[0]: x})
     state = MachineState.zeros(config, np.frombuffer(program.image, np.uint8).copy())
     (source,), (result,) = partition.sources, partition.results
-    image, x = program.activations[source.last].image, values[source.last]
-    placed = pack_rows(x, image.pitch, image.transposed) if image else pack(x, LANES)
+    activation, x = program.activations[source.last], values[source.last]
+    image = activation.image
+    placed = image.layout(activation.fill or 0).pack(x) if image else pack(x, LANES)
     packed = placed.reshape(-1).view(np.uint8)
     state.dram[program.addresses[source.last] :][: packed.size] = packed
     for instruction in program.instructions:

@@ -26,6 +26,7 @@ from dovetail.compiler.targets.vta.passes.fuse import Partition, fuse
 
 Array = NDArray[Any]
 
+RUBBISH = -93
 KINDS = ("conv", "depthwise", "dense", "dense_image", "add", "product", "max", "average", "lookup")
 INT8 = st.integers(-128, 127)
 RATIOS = st.sampled_from((0.5, 0.75, 1.0, 1.25, 0.3, 0.871))
@@ -66,7 +67,7 @@ def run_function(function: Function, arrays: dict[str, Array], output: Activatio
     return from_blocked(found[output.name], output)
 
 
-def to_blocked(values: Array, activation: Activation, rubbish: int = -93) -> Array:
+def to_blocked(values: Array, activation: Activation, rubbish: int = RUBBISH) -> Array:
     """int8[1, H, W, C] or [1, C] in the layout of ``activation``.
 
     The halo holds ``fill``; channels beyond C, and a halo without fill, hold ``rubbish``.
@@ -85,16 +86,25 @@ def to_blocked(values: Array, activation: Activation, rubbish: int = -93) -> Arr
 
 
 def windows_of(values: Array, x: Activation) -> Array:
-    """The windows of the rows of an image int8[1, H, W, C], byte by byte."""
+    """The windows of the rows of an image int8[1, H, W, C], channel by channel.
+
+    What is none of a window's channels is rubbish.
+    """
     image, lanes = x.image, x.lanes
     assert image is not None
     assert x.fill is not None
-    rows = (values[0].swapaxes(0, 1) if image.transposed else values[0]).reshape(x.height, -1)
+    rows = values[0].swapaxes(0, 1) if image.transposed else values[0]
+    own, size = image.windows, image.pixel_bytes
+    stride, before = (own.stride, own.before) if own else (image.step // size, image.lead // size)
     blocked = np.full(x.buffer.shape, x.fill, np.int8)
     for block, row, column, lane in np.ndindex(x.blocks, x.height, x.width, lanes):
-        place = column * image.step - image.lead + block * lanes + lane
-        if 0 <= place < rows.shape[1]:
-            blocked[block, x.halo[0] + row, column, lane] = rows[row, place]
+        pixel, channel = divmod(block * lanes + lane, size)
+        place = column * stride - before + pixel
+        at = block, x.halo[0] + row, column, lane
+        if channel >= image.channels or block * lanes + lane >= image.window_bytes:
+            blocked[at] = RUBBISH
+        elif 0 <= place < rows.shape[1]:
+            blocked[at] = rows[row, place, channel]
     return blocked
 
 

@@ -1,9 +1,14 @@
 """Which convolutions take their image as windows of rows, and how many words they are."""
 
+from dataclasses import replace
+
 import pytest
 
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.targets.vta.layers.image import find_image
+from dovetail.isa.configs import find_config
+
+ZYNQ7020 = find_config("zynq7020")
 
 CASES = [
     # kernel, strides, pads, image, lanes: kernel rows and blocks of a window, transposed
@@ -43,6 +48,36 @@ def test_windows_are_taken_where_they_need_fewer_words(
     assert image.transposed is turned
     assert image.pitch % 16 == 0
     assert image.pitch == image.row_bytes or image.row_bytes % 16, "rows of whole beats stay"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "size", "bus", "form"),
+    [
+        # bytes of a pixel, of a step, and whether windows share none
+        ((3, 3), (2, 2), (96, 96, 3), 4, (3, 6, False)),
+        ((3, 3), (2, 2), (96, 96, 3), 8, (4, 8, False)),
+        ((5, 5), (2, 2), (64, 64, 1), 8, (1, 8, True)),
+        ((3, 3), (2, 2), (224, 224, 3), 8, (3, 6, False)),
+        ((11, 11), (4, 4), (64, 64, 3), 8, (3, 12, False)),
+        ((3, 3), (1, 1), (60, 60, 3), 8, (4, 4, False)),
+        ((3, 3), (1, 1), (32, 32, 3), 8, (3, 9, True)),
+        ((10, 4), (2, 2), (49, 10, 1), 8, (1, 10, True)),
+        ((3, 3), (1, 1), (28, 28, 1), 8, (1, 8, True)),
+    ],
+)
+def test_pixels_lie_as_they_are_read_soonest(
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    size: tuple[int, int, int],
+    bus: int,
+    form: tuple[int, int, bool],
+) -> None:
+    conv = Conv2d(strides, (0, 0, 0, 0), 1, 0)
+    result = tuple((size[axis] - kernel[axis]) // strides[axis] + 1 for axis in (0, 1))
+    config = replace(ZYNQ7020, bus_bytes=bus)
+    image = find_image(conv, (1, *size), kernel, (result[0], result[1]), 16, config)
+    assert image is not None
+    assert (image.pixel_bytes, image.step, image.windows is not None) == form
 
 
 def test_a_row_may_be_read_before_and_behind_its_pixels() -> None:
