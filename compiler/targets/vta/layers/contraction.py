@@ -21,6 +21,7 @@ from .activation import Activation
 from .definition import Array, Definition, Fold, Place, Sums, constant_buffer, nest, place_of
 from .fixed_sums import folded_bias
 from .image import Image
+from .sparse import WHOLE, Band, find_band
 from .windows import channel_finish, window_of
 
 __all__ = ["define_conv", "define_depthwise", "sums_of_products"]
@@ -45,9 +46,18 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     padded = np.full(shape, operator.weight_zero_point, np.int8)
     padded[:out_channels, :, :, places] = weights
     tiles = padded.reshape(output.blocks, lanes, kernel_h, kernel_w, blocks, lanes)
-    tiles = np.ascontiguousarray(tiles.transpose(0, 4, 2, 3, 1, 5))
+    tiles = tiles.transpose(0, 4, 2, 3, 1, 5)
+    band = Band(0, 0 if operator.groups == 1 else blocks)
+    if operator.groups == 1 and not x.image:
+        counts = tiles != operator.weight_zero_point
+        band, blocks = find_band(counts.any((2, 3, 4, 5)))
+        if blocks < x.blocks:
+            macs = output.height * output.width * np.count_nonzero(counts)
+            own = band.of(np.arange(output.blocks)[:, None], np.arange(blocks))
+            tiles = np.take_along_axis(tiles, own[:, :, None, None, None, None], 1)
+    tiles = np.ascontiguousarray(tiles)
     finish, constants = channel_finish(graph, layer, bias, output)
-    sums = sums_of_products(operator, x, output, constant_buffer("weights", tiles))
+    sums = sums_of_products(operator, x, output, constant_buffer("weights", tiles), band=band)
 
     def total(place: Place) -> Expr:
         return Load(sums.buffer, place.indices)
@@ -56,7 +66,12 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
 
 
 def sums_of_products(
-    operator: Conv2d, x: Activation, output: Activation, tiles: Buffer, raised: int = 0
+    operator: Conv2d,
+    x: Activation,
+    output: Activation,
+    tiles: Buffer,
+    raised: int = 0,
+    band: Band = WHOLE,
 ) -> Sums:
     """The sums of products, in ACC; ``raised``: what is added to the inputs."""
     lanes = output.lanes
@@ -72,8 +87,12 @@ def sums_of_products(
     if x.image:
         row, column = (column, place.y) if x.image.transposed else (row, place.x)
     tile = Load(tiles, (place.c, k, ky, kx, place.l, i))
-    block_ = k if operator.groups == 1 else place.c * blocks + k
-    value = _product(x.at(block_, row, column, i), tile, -operator.weight_zero_point, raised)
+    value = _product(
+        x.at(place.c * band.step + k + band.first, row, column, i),
+        tile,
+        -operator.weight_zero_point,
+        raised,
+    )
     loop_sizes = (
         *(("acc.c", output.blocks), ("acc.y", output.height), ("acc.x", output.width)),
         *(("k", blocks), ("ky", kernel_h), ("kx", kernel_w), ("acc.l", lanes), ("i", lanes)),
