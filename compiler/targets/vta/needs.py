@@ -72,22 +72,27 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
     the last pixel of the first; and whether products with all its weights do.
 
     A layer that skips some of what it could read, as a stride of 2 does without a window, may do
-    without the last.
+    without the last.  Where several layers read parts of a result, one of them reads its last
+    block; what comes after each of them comes after that.
     """
     some, all_weights = (np.zeros((len(layers), len(layers)), bool) for _ in range(2))
     reads = [list(_uses(layers, number)) for number in range(len(layers))]
-    for last in range(len(layers)):
+    for last in reversed(range(len(layers))):
         changed = [0] * len(layers)
         changed[last] = 1
         for number in range(last + 1, len(layers)):
             for use in reads[number]:
-                blocks = sum(changed[maker] for maker in use.makers)
+                blocks = sum(max(0, changed[n] - beside) for n, beside in use.makers)
                 if blocks:
                     every = use.blocks_a_pixel > use.blocks - blocks
                     made = layers[number].output.blocks if every else 1
                     changed[number] = max(changed[number], made)
                     all_weights[last, number] |= use.weighted and blocks == use.blocks
             some[last, number] = changed[number] > 0
+        readers = _readers(layers, reads, last)
+        if len(readers) > 1:
+            some[last] |= (some | np.eye(len(layers), dtype=bool))[readers].all(0)
+            all_weights[last] |= all_weights[readers].all(0)
     return some, all_weights
 
 
@@ -95,12 +100,15 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
 class _Use:
     """An input of which a layer reads all: its blocks, and how many a pixel of a block comes from.
 
-    makers: layers that make parts of it.  weighted: it is multiplied with weights.
+    view: its blocks in the tensor that it is part of.
+    makers: layers that make parts of it, and how many of the blocks of each it does not read.
+    weighted: it is multiplied with weights.
     """
 
     blocks: int
     blocks_a_pixel: int
-    makers: tuple[int, ...]
+    view: Blocks
+    makers: tuple[tuple[int, int], ...]
     weighted: bool
 
 
@@ -117,8 +125,24 @@ def _uses(layers: Sequence[LoweredLayer], number: int) -> Iterator[_Use]:
         key = x.name, _blocks(x)
         if whole.get(key) == (x.blocks, *x.full_size):
             makers = _makers(layers, number, x)
-            inside = tuple(n for n in makers if set(_blocks(layers[n].output)) <= set(key[1]))
-            yield _Use(x.blocks, pixel[key][0], inside, x.name in weighted)
+            made = [(n, _blocks(layers[n].output)) for n in makers]
+            beside = tuple((n, len(blocks) - _common(blocks, key[1])) for n, blocks in made)
+            yield _Use(x.blocks, pixel[key][0], key[1], beside, x.name in weighted)
+
+
+def _readers(
+    layers: Sequence[LoweredLayer], reads: Sequence[Sequence[_Use]], number: int
+) -> list[int]:
+    """Layers that read all pixels of parts of a result; none, if some part is read by no such."""
+    mine = set(_blocks(layers[number].output))
+    found = [
+        (reader, use.view)
+        for reader, uses in enumerate(reads)
+        for use in uses
+        if any(maker == number for maker, _ in use.makers)
+    ]
+    covered = mine & {block for _, view in found for block in view}
+    return [reader for reader, _ in found] if covered == mine else []
 
 
 def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[list[int]]:
@@ -184,7 +208,7 @@ def _size(x: Activation) -> int:
 def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
     """What a layer makes of what is wanted of the tensor of its output, at the least."""
     mine = _blocks(output)
-    most = NOTHING
+    most, parts = NOTHING, list[tuple[Blocks, Region]]()
     for view, (blocks, rows, columns) in wanted.items():
         # At worst, those of the view that another layer makes come first.
         blocks = min(blocks, len(view)) - len(view) + _common(view, mine)
@@ -196,7 +220,20 @@ def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
             rows, columns = output.height, output.width
         region = blocks, min(rows, output.height), min(columns, output.width)
         most = max(most[0], region[0]), max(most[1], region[1]), max(most[2], region[2])
-    return most
+        parts.append((view, region))
+    return max(most, _together(parts), key=prod)
+
+
+def _together(parts: Sequence[tuple[Blocks, Region]]) -> Region:
+    """What several parts of a tensor have at the least, one beside the other: blocks of each that
+    are in none before, and the rows and columns that all have.
+    """
+    blocks, end = 0, 0
+    for view, (count, _, _) in sorted(parts, key=lambda part: (part[0].start, part[0].stop)):
+        blocks += max(0, count - max(0, min(end, view.stop) - view.start))
+        end = max(end, view.stop)
+    rows, columns = (min((part[n] for _, part in parts), default=0) for n in (1, 2))
+    return blocks, rows, columns
 
 
 def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:

@@ -37,6 +37,24 @@ def test_weights_that_wgt_cannot_hold_raise_the_roof() -> None:
     assert roof(48, small) >= roof(48, large)
 
 
+def test_the_last_results_go_through_all_groups_of_channels() -> None:
+    """As below; each second one of the later layers is two, which read halves of the one before."""
+    config = replace(TINY, wgt_depth=32, act_depth=2048)
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(16, 12, 12), 32, pads=(1, 1, 1, 1))
+    early = 144 * 8 * 4 * 9
+    for _ in range(4):
+        x = net.max_pool(x, 3, 2, (1, 1, 1, 1))
+    for _ in range(6):
+        x = net.conv(x, 32, (1, 1))
+        halves = (net.part(x, first, 16) for first in (0, 16))
+        x = net.concat(*(net.conv(half, 16, (1, 1)) for half in halves))
+    part = accelerator_part(compile(net.model(x), config))
+    weights = 5 * (8 * 8 + 2 * 4 * 4) - 32
+    assert part.roof_cycles >= early + weights * TINY.block**2 // TINY.bus_bytes
+    assert part.roof_cycles <= part.expected_cycles
+
+
 def test_the_last_results_need_all_later_weights() -> None:
     """The last pixel of the first layers, which keep GEMM busy, goes through all layers behind a
     pool that overlaps; their weights come after it, but for as many as WGT holds.
