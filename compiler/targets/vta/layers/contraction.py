@@ -52,7 +52,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
         counts = tiles != operator.weight_zero_point
         band, blocks = find_band(counts.any((2, 3, 4, 5)))
         if blocks < x.blocks:
-            macs = output.height * output.width * np.count_nonzero(counts)
+            macs = output.height * output.width * int(np.count_nonzero(counts))
             own = band.of(np.arange(output.blocks)[:, None], np.arange(blocks))
             tiles = np.take_along_axis(tiles, own[:, :, None, None, None, None], 1)
     tiles = np.ascontiguousarray(tiles)
