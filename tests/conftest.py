@@ -36,7 +36,8 @@ SEARCHES = tuple(
 QUICK = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/targets/vta", "compiler/debug/test_sound_networks.py"),
+        *("compiler/debug/test_sound_networks.py", "compiler/front", "compiler/graph"),
+        "compiler/targets/vta",
         *("end_to_end", "operators"),
     )
 )

@@ -23,7 +23,7 @@ from dovetail.vta_sim.timing import time_program
 
 __all__ = ["made_once", "plans_kept", "short_searches"]
 
-ROUNDS = 3
+ROUNDS = 1
 """Programs that are made, at most, in search of a faster plan for a network of a test."""
 
 
