@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from dovetail.isa.configs import find_config
 from dovetail.vta_hw.build import verilator_directory
 from dovetail.vta_hw.verilog import LINT_WAIVERS, HardwareError, emit_verilog, find_yosys
 
@@ -35,11 +35,17 @@ def lint(path: Path) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+@cache
+def emitted(name: str) -> str:
+    """The Verilog of a build; making it takes longer than looking at it."""
+    return emit_verilog(BUILDS[name])
+
+
 def test_another_process_emits_the_same_text_without_paths() -> None:
     environment = dict(os.environ, PYTHONHASHSEED="1")
     command = [sys.executable, "-c", EMIT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    text = emit_verilog(find_config("tiny"))
+    text = emitted("plain")
     assert done.stdout == text
     assert "module dovetail_tiny(" in text
     # Verilog has no other use for these than in comments and attributes.
@@ -50,7 +56,7 @@ def test_another_process_emits_the_same_text_without_paths() -> None:
 @pytest.mark.parametrize("name", ["plain", "fast_core"])
 def test_lint_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -> None:
     """``make lint-verilog`` does so with all configurations, at their sizes."""
-    text = emit_verilog(BUILDS[name])
+    text = emitted(name)
     path = tmp_path / f"{name}.v"
     path.write_text(text)
     assert ("core_clk," in text.split(");")[0]) == (name == "fast_core")
