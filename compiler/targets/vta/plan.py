@@ -233,6 +233,24 @@ class Planner:
                 if other.activation.name not in gone and other.lives_with(item):
                     yield less | {other.activation.name}
 
+    def near(self, plan: Plan, most: int) -> list[Plan]:
+        """At most ``most`` plans for which one activation goes or comes back, the cheapest first."""
+        costs: list[tuple[float, frozenset[str]]] = []
+        for gone in self.neighbours(plan.gone):
+            try:
+                costs.append((self.chooser.cost(gone, plan.gone), gone))
+            except NoRoomError:
+                continue
+        found: list[Plan] = []
+        for _, gone in sorted(costs, key=lambda each: each[0]):
+            if len(found) == most:
+                break
+            try:
+                found.append(self.plan(gone))
+            except NoRoomError:
+                continue
+        return found
+
     def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""
         for chooser in self.choosers.values():

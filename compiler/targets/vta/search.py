@@ -24,10 +24,13 @@ FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
 order one takes long.
 """
 
+MOST_NEAR = 3
+"""Plans that keep one activation more or less on chip than the best of the first ones, at most."""
+
 MOST_ROUNDS, ROUND_OPERATIONS = 40, 20_000
 """Programs made to find a faster plan, at most, and operations of all of them."""
 
-OPERATIONS_A_ROUND = 8
+OPERATIONS_A_ROUND = 2
 """Short programs have little to gain: there are no more rounds than they have so many operations.
 """
 
@@ -41,7 +44,8 @@ def fastest(
     """The program of the plan that makes the fastest one, out of some.
 
     The first ones differ in what the planner counts: perhaps the waits between layers, and, where
-    DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.
+    DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.  Short
+    programs are searched once more, from the best of some that keep another activation on chip.
     """
     best = make_draft(planner, planner.best(), activations, overlap, timing)
     if overlap is not Overlap.LAYERS:
@@ -58,16 +62,30 @@ def fastest(
             seen.add(plan.key)
             other = make_draft(planner, plan, activations, overlap, timing)
             best = min(best, other, key=_cycles)
-    best = _refined(best, planner, activations, timing)
-    return without_waits(best, planner.config, timing)
+    found = _refined(best, planner, activations, timing, MOST_ROUNDS)
+    if count <= FEW_OPERATIONS:
+        near = [
+            make_draft(planner, plan, activations, overlap, timing)
+            for plan in planner.near(best.plan, MOST_NEAR)
+            if plan.key not in seen
+        ]
+        if near:
+            other = min(near, key=_cycles)
+            other = _refined(other, planner, activations, timing, MOST_ROUNDS // 2)
+            found = min(found, other, key=_cycles)
+    return without_waits(found, planner.config, timing)
 
 
 def _refined(
-    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+    best: Draft,
+    planner: Planner,
+    activations: Mapping[str, Activation],
+    timing: Timing,
+    rounds: int,
 ) -> Draft:
-    """``best``, or a faster program, in which some layers run in another way."""
+    """``best``, or a faster program, in which some layers run in another way; of ``rounds``."""
     count, roof = max(1, len(best.program)), planner.roof.cycles
-    most = min(MOST_ROUNDS, ROUND_OPERATIONS // count, count // OPERATIONS_A_ROUND)
+    most = min(rounds, ROUND_OPERATIONS // count, count // OPERATIONS_A_ROUND)
     if count > FEW_OPERATIONS and best.cycles <= NEAR * roof:
         return best
     drafts, gone = {best.plan.key: best}, best.plan.gone

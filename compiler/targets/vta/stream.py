@@ -321,6 +321,7 @@ def _estimate(
             traffic.write(again * pixels, config.word_bytes(Memory.ACT), again)
         else:
             traffic.write(again * shape[0] * shape[1], row, again)
+    waiting = traffic.cycles if depth == 1 else 0
     for name, memory in CONSTANTS.items():
         if name in refs:
             axes = refs[name].buffer.shape
@@ -330,7 +331,7 @@ def _estimate(
             traffic.read(1 if fits else tiles["y"] * tiles["x"], size * config.word_bytes(memory))
     finish = prod(sizes[axis] for axis in AXES)
     computing = max(unit_cycles(kernel, config).values())
-    busiest = max(traffic.cycles, computing + alone.dram_cycles)
+    busiest = max(traffic.cycles, computing + max(alone.dram_cycles, waiting))
     pieces = prod(tiles[axis] for axis in AXES) * parts
     pieces += prod(tiles.values()) if held else 0
     cycles = busiest + finish + TILE_CYCLES * pieces

@@ -185,15 +185,25 @@ class LayerWays:
         key = number, number, touched, room, price
         found = self._best.get(key)
         if found is None:
-            try:
-                tile = best_tile(
-                    layer.kernel, self._tiles_of(number, gone, self._depth), room, price
-                )
-            except TileError:
-                # Rather one buffer than none: LOAD waits for the tile before.
-                tile = best_tile(layer.kernel, self._tiles_of(number, gone, 1), room, price)
+            tile = self._tile(number, room, gone, price)
             self._best[key] = found = Choice(number, 1, tile.cycles, tile.dram, tile)
         return found
+
+    def _tile(self, number: int, room: int, gone: frozenset[str], price: float) -> Tile:
+        """The best tile in ``room``, with one buffer where two leave no room for a better one.
+
+        Raises TileError when none fits.
+        """
+        kernel, tiles = self.layers[number].kernel, self._tiles_of(number, gone, self._depth)
+        try:
+            tile = best_tile(kernel, tiles, room, price)
+        except TileError:
+            # Rather one buffer than none: LOAD waits for the tile before.
+            return best_tile(kernel, self._tiles_of(number, gone, 1), room, price)
+        if tile.dram > min(each.dram for each in tiles):
+            alone = best_tile(kernel, self._tiles_of(number, gone, 1), room, price)
+            tile = min(tile, alone, key=lambda each: each.cycles + price * each.dram)
+        return tile
 
     def _tiles_of(self, number: int, gone: frozenset[str], depth: int) -> list[Tile]:
         key = number, self._names[number] & gone, depth
