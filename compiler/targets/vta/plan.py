@@ -234,7 +234,7 @@ class Planner:
                     yield less | {other.activation.name}
 
     def near(self, plan: Plan, most: int) -> list[Plan]:
-        """At most ``most`` plans for which one activation goes or comes back, the cheapest first."""
+        """The ``most`` cheapest plans, at most, for which one activation goes or comes back."""
         costs: list[tuple[float, frozenset[str]]] = []
         for gone in self.neighbours(plan.gone):
             try:

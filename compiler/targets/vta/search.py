@@ -44,8 +44,9 @@ def fastest(
     """The program of the plan that makes the fastest one, out of some.
 
     The first ones differ in what the planner counts: perhaps the waits between layers, and, where
-    DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.  Short
-    programs are searched once more, from the best of some that keep another activation on chip.
+    DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.
+    Short programs are searched once more, from the best of some that keep another activation on
+    chip.
     """
     best = make_draft(planner, planner.best(), activations, overlap, timing)
     if overlap is not Overlap.LAYERS:

@@ -178,7 +178,7 @@ class LayerWays:
                 return scheduled_cascade(found, choice.first, sized, config, choice.grain)
 
     def _single(self, number: int, room: int, gone: frozenset[str], price: float) -> Choice:
-        layer, whole = self.layers[number], self._whole[number]
+        whole = self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
             return Choice(number, 1, *whole, None)
