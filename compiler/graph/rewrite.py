@@ -13,7 +13,7 @@ ROUNDS = 1000
 """More rounds than any graph needs; reaching it means a pattern that undoes another."""
 
 REACH = 3
-"""Nodes that a pattern looks back at, one before the other, at most."""
+"""Nodes that a pattern looks back at, one before the other, if it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +39,24 @@ Pattern = Callable[[Rewriter, Node], str | None]
 output, or None when the node stays.  The replacement has the type of the output."""
 
 
-def rewrite(graph: Graph, patterns: Sequence[Pattern]) -> Graph:
+def rewrite(graph: Graph, patterns: Sequence[Pattern], reach: int = REACH) -> Graph:
     """Apply ``patterns`` to every node, in rounds, until no node changes.
+
+    reach: nodes that a pattern looks back at, one before the other.  Of nodes that share one of
+    those a round rewrites the first; 0 where what is rewritten does not change what others see.
 
     Nodes that nothing reads any more are removed.  The result is ``graph`` itself when nothing
     matches.  Each pattern says why applying it ends.
     """
     for _ in range(ROUNDS):
-        result = _round(graph, patterns)
+        result = _round(graph, patterns, reach)
         if result is None:
             return graph
         graph = EliminateDead().run(result)
     raise GraphError(f"patterns still match after {ROUNDS} rounds; one of them undoes another")
 
 
-def _round(graph: Graph, patterns: Sequence[Pattern]) -> Graph | None:
+def _round(graph: Graph, patterns: Sequence[Pattern], reach: int) -> Graph | None:
     """Rewrite what matches, but for what is near a node that this round rewrote before."""
     builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
     rewriter, outputs = Rewriter(graph, builder), set(graph.outputs)
@@ -61,7 +64,7 @@ def _round(graph: Graph, patterns: Sequence[Pattern]) -> Graph | None:
     names: dict[str, str] = {}
     changed: set[str] = set()
     for node in graph.nodes:
-        near = _near(graph, node)
+        near = _near(graph, node, reach)
         found = None if near & changed else _match(rewriter, patterns, node)
         if found is None:
             nodes.append(node)
@@ -105,10 +108,10 @@ def _may_replace(rewriter: Rewriter, node: Node, replacement: str) -> bool:
     return computed and replacement not in graph.outputs
 
 
-def _near(graph: Graph, node: Node) -> set[str]:
+def _near(graph: Graph, node: Node, reach: int) -> set[str]:
     """The tensors that patterns may look at: the node's, and those of the nodes before it."""
     found, edge = set(node.outputs), [node]
-    for _ in range(REACH):
+    for _ in range(reach):
         found.update(name for each in edge for name in each.inputs if name not in graph.constants)
         edge = [made for each in edge for n in each.inputs if (made := graph.producer(n))]
     return found

@@ -35,7 +35,9 @@ class SelectChannels:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing is picked."""
-        return rewrite(rewrite(graph, (_rows, self._columns)), (_picked,))
+        # What picks from one tensor is rewritten in one round: no pick changes another.
+        graph = rewrite(graph, (_rows,), reach=0)
+        return rewrite(rewrite(graph, (self._columns,)), (_picked,), reach=0)
 
     def _columns(self, rewriter: Rewriter, node: Node) -> str | None:
         operator = node.operator
