@@ -47,7 +47,7 @@ THOROUGH = tuple(
     for name in (
         *("compiler/targets/vta/test_mutants.py", "compiler/targets/vta/test_overlap.py"),
         *("compiler/targets/vta/test_plan_record.py", "compiler/targets/vta/test_roof.py"),
-        "end_to_end/test_whole_networks.py",
+        *("end_to_end/test_mlperf_tiny.py", "end_to_end/test_whole_networks.py"),
     )
 )
 """Tests among them of how good a plan is, or of faults put into the best one."""
