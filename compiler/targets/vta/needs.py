@@ -208,7 +208,7 @@ def _size(x: Activation) -> int:
 def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
     """What a layer makes of what is wanted of the tensor of its output, at the least."""
     mine = _blocks(output)
-    most, parts = NOTHING, list[tuple[Blocks, Region]]()
+    parts = list[tuple[Blocks, Region]]()
     for view, (blocks, rows, columns) in wanted.items():
         # At worst, those of the view that another layer makes come first.
         blocks = min(blocks, len(view)) - len(view) + _common(view, mine)
@@ -219,9 +219,8 @@ def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
                 continue
             rows, columns = output.height, output.width
         region = blocks, min(rows, output.height), min(columns, output.width)
-        most = max(most[0], region[0]), max(most[1], region[1]), max(most[2], region[2])
         parts.append((view, region))
-    return max(most, _together(parts), key=prod)
+    return max(*(region for _, region in parts), _together(parts), key=prod) if parts else NOTHING
 
 
 def _together(parts: Sequence[tuple[Blocks, Region]]) -> Region:
@@ -273,5 +272,5 @@ def _note(wanted: dict[str, dict[Blocks, Region]], reads: Iterable[Read]) -> Non
     """Add what is read to what is wanted already."""
     for name, view, region in reads:
         views = wanted.setdefault(name, {})
-        blocks, rows, columns = map(max, views.get(view, NOTHING), region)
-        views[view] = blocks, rows, columns
+        # Two readers may read other places: what both read is at least the larger.
+        views[view] = max(views.get(view, NOTHING), region, key=prod)

@@ -7,10 +7,13 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.compiler.targets.vta.needs import needs
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network, random_network
+
+from .test_stream import lowered
 
 TINY = find_config("tiny")
 
@@ -70,3 +73,15 @@ def test_the_last_results_need_all_later_weights() -> None:
     cycles = accelerator_part(compile(net.model(x), config)).roof_cycles
     # The weights of the first of the four may come with that pixel's first block.
     assert cycles >= early + (3 * 8 * 8 - 32) * TINY.block**2 // TINY.bus_bytes
+
+
+def test_readers_of_other_places_want_no_more_than_both_read() -> None:
+    """All blocks of one pixel, and one block of 25: not all blocks of 25."""
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(16, 8, 8), 32, pads=(1, 1, 1, 1))
+    deep = net.conv(x, 32, (5, 5), depthwise=True)
+    total = net.add(net.conv(x, 32, (1, 1), strides=(2, 2)), deep)
+    layers, _ = lowered(net.model(net.conv(total, 16, (1, 1))))
+    blocks, pixels = layers[0].output.blocks, 64
+    first, _ = needs(layers)
+    assert 0 < first.parts[-1, 0] <= (blocks + 25 - 1) / (blocks * pixels)
