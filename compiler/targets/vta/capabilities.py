@@ -172,7 +172,7 @@ def _has_mask(graph: Graph, node: Node) -> bool:
 
 
 def _picks(graph: Graph, node: Node) -> bool:
-    """Whether a constant of zeros and ones says which elements another tensor keeps."""
+    """Whether a product with zeros and ones keeps some elements of a tensor."""
     given = graph.constants.get(node.inputs[0])
     if given is None or not isinstance(node.operator, Multiply):
         return False

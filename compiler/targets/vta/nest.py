@@ -231,7 +231,7 @@ class Nest:
 
     @property
     def multiplies_tiles(self) -> bool:
-        """Whether it is sums of the matrix core, which reads bytes."""
+        """Whether the matrix core computes it: it sums products of bytes."""
         if not isinstance(self.value, Product) or self.target.buffer.scope is not Scope.ACC:
             return False
         return self.value.left.buffer.dtype is DType.INT8
@@ -243,7 +243,7 @@ class Nest:
 
     @property
     def sums_terms(self) -> bool:
-        """Whether it sums up terms, each of which lies in channel blocks of its own."""
+        """Whether it adds terms that lie in different channel blocks."""
         return self.fold is Fold.SUM and "term" in self.reduction
 
     @property

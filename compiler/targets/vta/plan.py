@@ -1,6 +1,7 @@
 """Which activations stay in DRAM, how each layer is tiled, and where in ACT everything lies."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
@@ -233,23 +234,17 @@ class Planner:
                 if other.activation.name not in gone and other.lives_with(item):
                     yield less | {other.activation.name}
 
-    def near(self, plan: Plan, most: int) -> list[Plan]:
-        """The ``most`` cheapest plans, at most, for which one activation goes or comes back."""
-        costs: list[tuple[float, frozenset[str]]] = []
+    def near(self, plan: Plan) -> Iterator[Plan]:
+        """Plans for which one activation goes or comes back, the cheapest first."""
+        costs: dict[frozenset[str], float] = {}
         for gone in self.neighbours(plan.gone):
+            with suppress(NoRoomError):
+                costs[gone] = self.chooser.cost(gone, plan.gone)
+        for gone in sorted(costs, key=costs.__getitem__):
             try:
-                costs.append((self.chooser.cost(gone, plan.gone), gone))
+                yield self.plan(gone)
             except NoRoomError:
                 continue
-        found: list[Plan] = []
-        for _, gone in sorted(costs, key=lambda each: each[0]):
-            if len(found) == most:
-                break
-            try:
-                found.append(self.plan(gone))
-            except NoRoomError:
-                continue
-        return found
 
     def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""

@@ -1,6 +1,7 @@
 """The fastest of the programs that some plans make."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from ...options import Overlap
 from .choice import Change, Choice
@@ -67,7 +68,7 @@ def fastest(
     if count <= FEW_OPERATIONS:
         near = [
             make_draft(planner, plan, activations, overlap, timing)
-            for plan in planner.near(best.plan, MOST_NEAR)
+            for plan in islice(planner.near(best.plan), MOST_NEAR)
             if plan.key not in seen
         ]
         if near:

@@ -234,7 +234,7 @@ def _is_stack(state: State, name: str) -> bool:
 
 
 def _is_cache(state: State, name: str) -> bool:
-    """Whether all that is read of a tensor is its dequantised rows, in front of further ones."""
+    """Whether a tensor is a cache: read only as dequantised rows that others are joined to."""
     readers = [
         each
         for node in state.source.consumers(name)

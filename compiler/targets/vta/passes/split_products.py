@@ -143,7 +143,7 @@ class _Splitting:
         self.builder.nodes.append(Node(reshape, (whole,), name, origin))
 
     def is_filled(self, node: Node) -> bool:
-        """Whether what lies beyond the last channel of second operands counts for nothing.
+        """Whether lanes beyond the last channel of a second operand add nothing to a product.
 
         Where a product of two tensors makes them it is their zero point; the host's is put right.
         A cache stays as it is, in DRAM.
