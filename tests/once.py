@@ -13,9 +13,9 @@ from dovetail.compiler.options import Overlap
 from dovetail.compiler.targets.vta import emit, search
 from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
-from dovetail.compiler.targets.vta.plan import Planner
 from dovetail.compiler.targets.vta.plan_key import plan_key
 from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.search import fastest
 from dovetail.compiler.targets.vta.timing import Timing
 from dovetail.runtime.files import write_whole

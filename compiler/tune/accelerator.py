@@ -32,8 +32,9 @@ from ..targets.vta.layers.activation import plan_activations
 from ..targets.vta.layers.lower import lower
 from ..targets.vta.passes.fuse import fuse
 from ..targets.vta.place import NoRoomError
-from ..targets.vta.plan import Ends, Plan, Planner
+from ..targets.vta.plan import Ends, Plan
 from ..targets.vta.plan_record import PlanRecords, recorded_plan, to_plan_record
+from ..targets.vta.planner import Planner
 from .problem import Candidate, Features, Measured
 
 __all__ = ["AcceleratorSubject", "PlanJob", "PlanProblem", "accelerator_subject"]

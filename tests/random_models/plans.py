@@ -17,7 +17,8 @@ from dovetail.compiler.targets.vta.choice import Choice
 from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.place import NoRoomError
-from dovetail.compiler.targets.vta.plan import Plan, Planner
+from dovetail.compiler.targets.vta.plan import Plan
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.timing import Timing
 
 __all__ = ["drawn_plans"]

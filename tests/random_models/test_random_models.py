@@ -11,7 +11,8 @@ import onnx
 import pytest
 
 from dovetail.compiler.targets.vta.draft import Draft, make_draft
-from dovetail.compiler.targets.vta.plan import Plan, Planner
+from dovetail.compiler.targets.vta.plan import Plan
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 

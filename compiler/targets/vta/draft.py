@@ -24,7 +24,8 @@ from .join_loads import PACE, join
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
-from .plan import Plan, Planner
+from .plan import Plan
+from .planner import Planner
 from .postpone import postponed
 from .size import require_size
 from .timing import Timing, expected_cycles

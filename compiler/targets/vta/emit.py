@@ -25,9 +25,10 @@ from .layers.activation import Activation, plan_activations
 from .layers.definition import LoweredLayer
 from .layers.lower import lower
 from .passes.fuse import Partition
-from .plan import Ends, Planner
+from .plan import Ends
 from .plan_key import plan_key
 from .plan_record import PlanRecords, recorded_plan, to_plan_record
+from .planner import Planner
 from .record import record
 from .roof import Roof
 from .row_problems import lane_fill

@@ -19,7 +19,8 @@ from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Choice
 from .place import NoRoomError
-from .plan import Plan, Planner
+from .plan import Plan
+from .planner import Planner
 from .schedules import COARSE
 from .stream import Tile
 

@@ -8,7 +8,8 @@ from .choice import Change, Choice
 from .draft import Draft, make_draft, without_waits
 from .layers.activation import Activation
 from .place import NoRoomError
-from .plan import Plan, Planner
+from .plan import Plan
+from .planner import Planner
 from .refine import Trial, refine
 from .timing import Timing
 

@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.compiler.targets.vta import ways
 from dovetail.compiler.targets.vta.block_cascade import BlockCascade, block_sizes
-from dovetail.compiler.targets.vta.plan import Planner
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.isa.config import HardwareConfig
 from tests.end_to_end.models import Network, Tensor
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.targets.vta.place import NoRoomError
-from dovetail.compiler.targets.vta.plan import Planner
+from dovetail.compiler.targets.vta.planner import Planner
 from tests.end_to_end.models import random_network
 
 from .programs import TINY

@@ -12,7 +12,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.draft import Draft
-from dovetail.compiler.targets.vta.plan import Planner
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.search import fastest
 from dovetail.runtime.accelerator.part import accelerator_part, accelerator_parts
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
@@ -54,7 +54,7 @@ def test_a_kept_plan_gives_the_same_program(
     kinds = {tuple(entry) for plan in json.loads(text).values() for entry in plan["layers"]}
     assert any("rows" in kind for kind in kinds)
     assert any("tile" in kind for kind in kinds)
-    monkeypatch.setattr("dovetail.compiler.targets.vta.plan.Planner.best", None)
+    monkeypatch.setattr("dovetail.compiler.targets.vta.planner.Planner.best", None)
     assert compiled(path) == first
     assert path.read_text() == text
 
@@ -83,7 +83,7 @@ def test_names_do_not_count(
     path.write_text(kept[1])
     (plan,) = json.loads(kept[1]).values()
     assert plan["streamed"]
-    monkeypatch.setattr("dovetail.compiler.targets.vta.plan.Planner.best", None)
+    monkeypatch.setattr("dovetail.compiler.targets.vta.planner.Planner.best", None)
     assert compiled(path, first=100) == kept[0]
 
 

@@ -22,7 +22,8 @@ from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.layers.lower import lower
 from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
-from dovetail.compiler.targets.vta.plan import Ends, Plan, plan_layers
+from dovetail.compiler.targets.vta.plan import Ends, Plan
+from dovetail.compiler.targets.vta.planner import plan_layers
 from dovetail.compiler.targets.vta.stream import stream_schedule
 from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
