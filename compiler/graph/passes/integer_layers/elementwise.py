@@ -18,6 +18,7 @@ from .state import State, UnrecognisedError
 from .values import (
     NCHW_TO_NHWC,
     Accumulated,
+    Averaged,
     Foreign,
     Masked,
     Multiplied,
@@ -29,7 +30,7 @@ from .values import (
     WindowSums,
     identity_order,
 )
-from .windows import divided
+from .windows import divided, scaled_mean
 
 __all__ = ["recognise_elementwise"]
 
@@ -83,6 +84,8 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
         )
     if function is BinaryFunction.DIV and isinstance(a, WindowSums | Totals):
         return divided(state, a, state.constant(right, "the number of elements"), node.origin)
+    if isinstance(a, Averaged) and function is BinaryFunction.MUL:
+        return scaled_mean(state, a, state.constant(right, "the factor"), node.origin)
     if isinstance(b, Clipped):
         a, b, left, right = b, a, right, left
     if not isinstance(a, Clipped):
@@ -108,7 +111,7 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
 
 def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
     """The operands; a constant with an element for each of the other's pixels is a tensor too, and
-    so is one for all channels, or all matrices.
+    so is one for all channels, or all matrices; or for some of these, as the biases of heads are.
     """
     found = [state.values.get(name) for name in node.inputs]
     for own, other in ((0, 1), (1, 0)):
@@ -117,14 +120,28 @@ def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
             continue
         shape, whole = constant.values.shape, model_shape(state.builder, tensor.tensor)
         masks = len(shape) == 4 and shape[1] == 1 and shape[2:] == whole[2:]
-        if (shape == whole or masks) and _has_pixels(shape):
-            found[own] = as_tensor(state, constant, node.inputs[own])
+        if not _has_pixels(shape):
+            continue
+        if shape != whole and not masks:
+            if not _fits(shape, whole) or constant.scales.size > 1:
+                continue
+            repeated_values = np.ascontiguousarray(np.broadcast_to(constant.values, whole))
+            constant = replace(constant, values=repeated_values)
+        found[own] = as_tensor(state, constant, node.inputs[own])
     return found[0], found[1]
 
 
 def _has_pixels(shape: tuple[int, ...]) -> bool:
     """Whether a tensor of this shape is more than a row: two dimensions above 1."""
     return sum(size > 1 for size in shape) > 1
+
+
+def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether a tensor of this shape is repeated to ``whole``."""
+    last = whole[len(whole) - len(shape) :]
+    return len(shape) <= len(whole) and all(
+        size in (1, of) for size, of in zip(shape, last, strict=True)
+    )
 
 
 def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:

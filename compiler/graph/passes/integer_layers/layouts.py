@@ -13,6 +13,7 @@ __all__ = [
     "join_tensors",
     "model_shape",
     "permuted",
+    "reshaped_order",
     "to_model_order",
     "to_nhwc",
 ]
@@ -97,6 +98,52 @@ def model_shape(graph: GraphBuilder, tensor: Integer | Floating) -> tuple[int, .
     """The tensor's shape in the model."""
     shape = graph.types[tensor.name].shape
     return tuple(shape[tensor.permutation.index(axis)] for axis in range(len(shape)))
+
+
+def reshaped_order(
+    before: tuple[int, ...], after: tuple[int, ...], stored: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """How a reshaped tensor is stored that keeps its bytes where they are.
+
+    before, after: its shapes in the model.  stored: the permutation, as of ``Integer``.
+    None where dimensions that become one, or were one, do not lie side by side.
+    """
+    order = [axis for axis in stored if before[axis] > 1]
+    found = list[int]()
+    groups = {first: group for group in _reshaped_groups(before, after) for first in group[0][:1]}
+    while len(order):
+        axes, made = groups.get(order[0], ([], []))
+        if not axes or order[: len(axes)] != axes:
+            return None
+        del order[: len(axes)]
+        found += made
+    if after[0] == 1:
+        # A batch of one comes first.
+        found = [0, *(axis for axis in found if axis)]
+    return tuple(found) if sorted(found) == list(range(len(after))) else None
+
+
+def _reshaped_groups(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> list[tuple[list[int], list[int]]]:
+    """Dimensions above 1 of a tensor, and those that a reshape makes of them, with the ones of size
+    1 in front of them; those at the end go with the last.
+    """
+    groups = list[tuple[list[int], list[int]]]()
+    left = [axis for axis, size in enumerate(before) if size > 1]
+    axes, made, have, want = list[int](), list[int](), 1, 1
+    for axis, size in enumerate(after):
+        made.append(axis)
+        want *= size
+        while have < want and left:
+            axes.append(left.pop(0))
+            have *= before[axes[-1]]
+        if have == want and axes:
+            groups.append((axes, made))
+            axes, made, have, want = [], [], 1, 1
+    if made and groups:
+        groups[-1][1].extend(made)
+    return groups
 
 
 def _moved(graph: GraphBuilder, operator: Reshape | Transpose, name: str, origin: str) -> str:

@@ -19,7 +19,7 @@ from ...operators.movement import (
 )
 from .constant_tensors import as_tensor
 from .kept import in_model_form
-from .layouts import join_tensors, model_shape, to_model_order, to_nhwc
+from .layouts import join_tensors, model_shape, reshaped_order, to_model_order, to_nhwc
 from .repetition import repeated
 from .resampling import picked
 from .state import State, UnrecognisedError
@@ -98,10 +98,19 @@ def _without_size(state: State, node: Node, operator: Reshape, value: Averaged) 
 
 
 def _reshaped(state: State, node: Node, operator: Reshape, value: Value) -> Value:
-    """In the model's order of dimensions."""
+    """As it is stored, where the dimensions that become one, or were one, lie side by side there;
+    else in the model's order of dimensions.
+    """
     if isinstance(value, RealConstant):
         return _reshaped_constant(value, operator.shape)
     tensor = _stored(value)
+    given = model_shape(state.builder, tensor)
+    order = reshaped_order(given, operator.shape, tensor.permutation)
+    if order is not None and isinstance(tensor, Integer):
+        name, shape = tensor.name, tuple(operator.shape[axis] for axis in order)
+        if shape != state.builder.types[name].shape:
+            name = state.builder.node(Reshape(shape), (name,), node.output, node.origin)
+        return _with(value, replace(tensor, name=name, permutation=order))
     name = to_model_order(state.builder, tensor, node.origin)
     if operator.shape != state.builder.types[name].shape:
         name = state.builder.node(operator, (name,), node.output, node.origin)

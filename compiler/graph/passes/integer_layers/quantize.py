@@ -12,7 +12,7 @@ from ...operators.integer.conversions import Quantize
 from ...operators.integer.rules import Pair
 from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...operators.integer.windows import AveragePool2d, Pad
-from ...operators.movement import Reshape
+from ...operators.movement import Reshape, Transpose
 from .average_within import average_within
 from .functions import code_points, table_of
 from .layouts import grouped, images, join_tensors, permuted, to_model_order
@@ -47,6 +47,9 @@ from .windows import undivided
 __all__ = ["quantize", "sum_of"]
 
 MOST_STEPS = 1 << 31
+
+MATRICES = identity_order(5)
+"""How scores of windows and heads are stored, [1, windows, heads, T, T]."""
 
 
 def quantize(
@@ -129,8 +132,9 @@ def _requantize(
     steps = value.x_scale * value.w_scales
     name = _requantized(graph, total, operator, steps, scale, stem, origin)
     count, *size = graph.types[name].shape
-    if len(size) == len(value.permutation):
-        name = graph.node(Reshape((count, *size[1:])), (name,), stem, origin)
+    more = 1 + len(size) - len(value.permutation)
+    if more:
+        name = graph.node(Reshape((count, *size[more:])), (name,), stem, origin)
     return Integer(name, value.permutation)
 
 
@@ -197,12 +201,31 @@ def _add(
         high=high,
         unsigned=a.tensor.unsigned and b.tensor.unsigned,
     )
-    if pair := images(graph, (a.tensor, b.tensor), origin):
+    matrices = all(each.tensor.permutation == MATRICES for each in (a, b))
+    if not matrices and (pair := images(graph, (a.tensor, b.tensor), origin)):
         return grouped(graph, graph.node(operator, pair, stem, origin), a.tensor, origin)
-    orders = [each.tensor.permutation for each in (a, b)]
-    order = orders[orders[0] == identity_order(len(orders[0]))]
+    order = _common_order(graph, a.tensor, b.tensor)
     operands = tuple(permuted(graph, each.tensor, order, origin) for each in (a, b))
     return Integer(graph.node(operator, operands, stem, origin), order)
+
+
+def _common_order(graph: GraphBuilder, *tensors: Integer) -> tuple[int, ...]:
+    """How two tensors are stored where they are added: as one that lies as a layer made it; if both
+    do, or none, as the one that is not in the model's order.
+    """
+    if len({each.permutation for each in tensors}) == 1:
+        return tensors[0].permutation
+    made = [tensor for tensor in tensors if not _is_turned(graph, tensor.name)]
+    orders = [each.permutation for each in (made if len(made) == 1 else tensors)]
+    return next((order for order in orders if order != identity_order(len(order))), orders[0])
+
+
+def _is_turned(graph: GraphBuilder, name: str) -> bool:
+    """Whether a Transpose made a tensor, perhaps with a Reshape behind it."""
+    makers = {node.output: node for node in graph.nodes}
+    while (maker := makers.get(name)) is not None and isinstance(maker.operator, Reshape):
+        (name,) = maker.inputs
+    return maker is not None and isinstance(maker.operator, Transpose)
 
 
 def _multiply(

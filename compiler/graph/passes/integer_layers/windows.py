@@ -12,7 +12,7 @@ from ...operators.movement import Reshape
 from ...operators.reductions import Reduce, ReduceFunction
 from ...operators.rows import SoftmaxRows
 from ...operators.windows import WindowFunction, WindowReduce
-from .layouts import columns_of_groups, model_shape, permuted, to_nhwc
+from .layouts import columns_of_groups, model_shape, permuted, to_model_order, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -28,7 +28,20 @@ from .values import (
     identity_order,
 )
 
-__all__ = ["divided", "recognise_reduce", "recognise_softmax", "recognise_window", "undivided"]
+__all__ = [
+    "divided",
+    "recognise_reduce",
+    "recognise_softmax",
+    "recognise_window",
+    "scaled_mean",
+    "undivided",
+]
+
+ROWS_RANK = 3
+"""Dimensions of rows of channels, [N, T, C]."""
+
+STEPS = 64
+"""What stands for 1 in a mean's weights, so that a bias is rounded to small steps."""
 
 
 def recognise_window(state: State, node: Node) -> Value:
@@ -173,6 +186,9 @@ def undivided(state: State, totals: Totals, origin: str) -> Averaged | Accumulat
 
 def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged | Accumulated:
     rank, axes = len(totals.real.tensor.permutation), totals.axes
+    if rank == ROWS_RANK and axes == (1,) and not totals.keeps:
+        real = _rows_as_columns(state, totals.real, origin)
+        return _mean(state, Totals(real, (2, 3), keeps=False), divisor, origin)
     if rank == 4 and axes == (1,) and totals.keeps:
         return _mean_of_channels(state, totals.real, divisor, origin)
     part = len(axes) == 1 and totals.keeps and axes[0] in (2, 3)
@@ -198,6 +214,45 @@ def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged
         (0, 0, 0, 0),
         rounds_mean=False,
         keeps=totals.keeps,
+    )
+
+
+def _rows_as_columns(state: State, real: Real, origin: str) -> Real:
+    """Rows [N, T, C] as an image of T columns."""
+    rows = to_model_order(state.builder, real.tensor, origin)
+    count, length, channels = state.builder.types[rows].shape
+    shape = Reshape((count, 1, length, channels))
+    image = state.builder.node(shape, (rows,), f"{rows}/image", origin)
+    return replace(real, tensor=replace(real.tensor, name=image, permutation=NCHW_TO_NHWC))
+
+
+def scaled_mean(state: State, mean: Averaged, factors: Array, origin: str) -> Accumulated:
+    """A mean over whole images times one factor a channel: a convolution of as large a window.
+
+    Raises UnrecognisedError for other means and factors.
+    """
+    x = permuted(state.builder, mean.real.tensor, mean.permutation, origin)
+    _, height, width, channels = state.builder.types[x].shape
+    whole = mean.kernel == (height, width) and not any(mean.pads) and not mean.keeps
+    if not whole or factors.size not in (1, channels) or not factors.all():
+        raise UnrecognisedError(
+            "scales what is not a mean of rows or images, or not channel by channel; required that "
+            "it is quantised first"
+        )
+    each = np.broadcast_to(factors.reshape(-1), (channels,)).astype(F32)
+    ones = np.broadcast_to(np.sign(each)[:, None, None, None], (channels, *mean.kernel, 1))
+    weights = state.builder.constant(f"{x}/factors", (STEPS * ones).astype(np.int8))
+    return Accumulated(
+        Conv2d((1, 1), (0, 0, 0, 0), channels, mean.real.zero_point, 0),
+        x,
+        weights,
+        np.zeros(channels, np.int64),
+        mean.real.scale,
+        np.asarray(np.abs(each) / F32(STEPS * height * width), F32),
+        identity_order(2),
+        1,
+        f"{x}/mean",
+        origin,
     )
 
 
