@@ -193,10 +193,11 @@ benchmark-tuning: $(READY) ## Compare searches for schedules; writes docs/pictur
 benchmark-quantisation: $(READY) ## Compare what int8 loses with each method, beside ONNX Runtime's quantiser
 	$(BIN)/python benchmarks/quantisation.py $(ARGS)
 
-rtl-networks: $(READY) ## Run ResNet-18, MLPerf Tiny's and MobileNets whole on the RTL and compare
+rtl-networks: $(READY) ## Run ResNet-18, MLPerf Tiny's, MobileNets and 16 tokens of stories260k whole on the RTL and compare
 	$(BIN)/python benchmarks/rtl.py resnet18 ic_resnet8 vww_mbv1 kws_dscnn ad01 \
 		ic_resnet8_tflite vww_mbv1_tflite kws_dscnn_tflite ad01_tflite \
 		mobilenet_v1_uint8_tflite mobilenet_v2_int8_tflite $(ARGS)
+	$(BIN)/python benchmarks/rtl_tokens.py
 
 verify-networks: $(READY) ## Compare full-size networks on the simulator with ONNX Runtime: ARGS
 	$(BIN)/python -m tests.end_to_end $(ARGS)

@@ -14,7 +14,7 @@ import onnx
 from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.isa.cache import cache_directory
 
-__all__ = ["ModelFile", "models"]
+__all__ = ["SHARED", "ModelFile", "models"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"

@@ -71,7 +71,7 @@ class Decoder:
             raise InputError(f"token {token}; the model's are 0 to {roles.vocabulary - 1}")
         if self.is_full:
             raise InputError(f"the caches hold {roles.capacity} positions, and all are taken")
-        result = self.session.run(self._inputs(token))
+        result = self.session.run(self.inputs(token))
         for each in roles.caches:
             past, new = self._caches[each.past.name], result.outputs[each.new.name]
             self._caches[each.past.name] = each.after(past, new, self.position)
@@ -79,7 +79,8 @@ class Decoder:
         self.last = result
         return result.outputs[roles.logits.name].reshape(-1)
 
-    def _inputs(self, token: int) -> dict[str, Array]:
+    def inputs(self, token: int) -> dict[str, Array]:
+        """What a run on ``token`` is given, by the names of the model's inputs."""
         roles = self.roles
         found = dict(self._caches)
         for tensor, value in ((roles.token, token), (roles.position, self.position)):

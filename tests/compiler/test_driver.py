@@ -35,7 +35,17 @@ STEPS = (
     *("rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels", "head_lanes"),
     *("split_groups", "own_parts", "align_channels", "select_channels", "own_borders"),
-    *("eliminate_dead", "fuse", "lower", "schedule", "place", "operations", "order", "tokens"),
+    *(
+        "narrow_limits",
+        "eliminate_dead",
+        "fuse",
+        "lower",
+        "schedule",
+        "place",
+        "operations",
+        "order",
+        "tokens",
+    ),
     "check",
 )
 

@@ -43,6 +43,7 @@ from .passes.fixed_averages import FixedAverages
 from .passes.fuse import Partition, fuse
 from .passes.head_lanes import HeadLanes
 from .passes.move_pixels import MovePixels
+from .passes.narrow_limits import NarrowLimits
 from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
 from .passes.pad_pixels import PadPixels
@@ -104,7 +105,7 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
         *(RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
         *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
-        *(OwnBorders(), EliminateDead()),
+        *(OwnBorders(), NarrowLimits(), EliminateDead()),
     )
 
 

@@ -154,6 +154,13 @@ class Chooser:
                     found.append(choice)
             yield found
 
+    def larger(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:
+        """``choices``, but layers that are all on chip in as few instructions as may be."""
+        return [
+            next(self.ways.larger(choice.first, gone), choice) if choice.count == 1 else choice
+            for choice in choices
+        ]
+
     def changes(self, choices: Sequence[Choice], number: int, gone: frozenset[str]) -> list[Change]:
         """Other ways to run the layers of a choice, alone or with those of the next ones."""
         first = choices[number].first

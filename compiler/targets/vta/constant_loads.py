@@ -11,14 +11,21 @@ from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 from dovetail.isa.nibbles import as_nibbles
 
-from .constants import DramMap
+from .constants import TABLES, DramMap, table_rows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .nest import Nest
 from .place import Grant, Ring
 from .record import Part
 
-__all__ = ["SCALES", "ConstantLoader", "ConstantPiece", "constant_piece", "layer_constants"]
+__all__ = [
+    "CONSTANTS",
+    "SCALES",
+    "ConstantLoader",
+    "ConstantPiece",
+    "constant_piece",
+    "layer_constants",
+]
 
 CONSTANTS = {
     "weights": (Memory.WGT, ("c", "k", "ky", "kx")),
@@ -44,6 +51,7 @@ class ConstantLoader:
 
     def __init__(self, config: HardwareConfig, dram: DramMap) -> None:
         self._config, self._dram = config, dram
+        self._kept: dict[tuple[Memory, int, int], Grant] = {}
         self._rings = {
             memory: Ring(config, memory)
             for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
@@ -61,10 +69,17 @@ class ConstantLoader:
         return self._rings[Memory.PAR].take(words, layer.name)
 
     def load(
-        self, name: str, array: NDArray[np.generic], layer: LoweredLayer
+        self,
+        name: str,
+        array: NDArray[np.generic],
+        layer: LoweredLayer,
+        beside: int | None = None,
     ) -> tuple[Grant, list[Load]]:
         """Where ``array``, of the layer's constant ``name``, will lie, and what brings it there.
 
+        Of a table only the rows come that are looked up.  beside: words of the same memory that may
+        be given out while this constant is needed; then one that is there, and will be, does not
+        come again.  None for any number.
         Raises DoesNotFitError when the memory is too small.
         """
         memory = CONSTANTS[name][0]
@@ -75,12 +90,20 @@ class ConstantLoader:
             tiles = array.reshape(words, *array.shape[-2:]).astype(np.int8)
             array = as_nibbles(tiles, self._config)
             size = self._config.nibble_bytes
-        grant = self._rings[memory].take(words, layer.name)
+        first, room = 0, words
+        if name in TABLES:
+            rows = table_rows(layer, name)
+            first, words, array = rows.start, len(rows), array[rows.start : rows.stop]
         address = self._dram.add(array)
+        key, ring = (memory, address, first), self._rings[memory]
+        kept = self._kept.get(key)
+        if kept and beside is not None and ring.holds(kept, beside):
+            return kept, []
+        grant = self._kept[key] = ring.take(room, layer.name)
         loads = [
             Load(
                 memory=memory,
-                sram_address=(grant.start + start) % self._config.depth(memory),
+                sram_address=(grant.start + first + start) % self._config.depth(memory),
                 dram_address=address + start * size,
                 count_x=min(MOST_WORDS, words - start),
                 nibbles=nibbles,
@@ -144,10 +167,10 @@ def constant_piece(
     places: list[int] = []
     extents = nest.extents
     for axis, loop in enumerate(CONSTANTS[name][1]):
-        place = at.get(f"{loop}.outer", 0)
+        place = at.get(f"{loop}.outer", 0) if array.shape[axis] > 1 else 0
         places.append(place)
         parts = extents.get(f"{loop}.outer", 1)
-        if parts > 1:
+        if parts > 1 and array.shape[axis] > 1:
             size = array.shape[axis] // parts
             array = array[(slice(None),) * axis + (slice(place * size, (place + 1) * size),)]
     return ConstantPiece((name, *places), array, tuple(places))

@@ -8,18 +8,37 @@ from numpy.typing import NDArray
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.memories import Memory
 
+from ...loops.expressions import Buffer
 from .layers.definition import LoweredLayer
+from .nest import Requantized
 
-__all__ = ["DramMap", "constant_bytes"]
+__all__ = ["TABLES", "DramMap", "constant_bytes", "table_rows"]
+
+TABLES = ("table", "table_low", "table_high")
+"""Constants that lie in TAB."""
 
 
 def constant_bytes(layer: LoweredLayer, config: HardwareConfig) -> int:
     """Bytes of a layer's constants in DRAM."""
-    whole = sum(array.nbytes for array in layer.constants.values())
+    whole = sum(
+        array.nbytes // len(array) * len(table_rows(layer, name))
+        if name in TABLES
+        else array.nbytes
+        for name, array in layer.constants.items()
+    )
     if not (layer.nibbles and config.nibble_weights):
         return whole
     word = config.word_bytes(Memory.WGT)
     return whole - layer.constants["weights"].nbytes // word * (word - config.nibble_bytes)
+
+
+def table_rows(layer: LoweredLayer, name: str) -> range:
+    """The rows of a table that the limits of what is looked up leave."""
+    for nest in layer.kernel.nests:
+        reads = isinstance(nest.table, Buffer) and nest.table.name == name
+        if reads and isinstance(nest.finish, Requantized):
+            return range(nest.finish.low + 128, nest.finish.high + 129)
+    return range(256)
 
 
 class DramMap:

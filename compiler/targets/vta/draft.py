@@ -20,7 +20,7 @@ from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
 from .give_way import giving_way
-from .join_loads import PACE, join
+from .join_loads import PACE, WGT_PARTS, join
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
@@ -65,6 +65,13 @@ class Draft:
     def cycles(self) -> int:
         """Cycles that the program is expected to take."""
         return whole_cycles(self.expected)
+
+    @property
+    def is_load_bound(self) -> bool:
+        """Whether LOAD sets the pace."""
+        lengths = zip(self.program, self.expected, strict=True)
+        busy = sum(end - start + 1 for each, (start, end) in lengths if each.unit is Unit.LOAD)
+        return busy >= PACE * self.cycles
 
     @property
     def shares(self) -> list[int]:
@@ -159,17 +166,29 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
 
 def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
     """``draft`` with LOADs of constants joined, if LOAD sets its pace and it is faster so."""
-    lengths = zip(draft.program, draft.expected, strict=True)
-    busy = sum(end - start + 1 for each, (start, end) in lengths if each.unit is Unit.LOAD)
-    if busy < PACE * draft.cycles:
+    if not draft.is_load_bound:
         return draft
-    known, image = draft.dram.known(), draft.dram.image()
+    known = draft.dram.known()
 
     def is_known(load: Load) -> bool:
         return all(known[place : place + size].all() for place, size in dram_rows(load, config))
 
-    groups = join(draft.plain, draft.before, config, is_known)
-    dram, plain = draft.dram.copy(draft.program_address), list(draft.plain)
+    found = [draft]
+    seen: list[list[list[int]]] = [[]]
+    for wgt_parts in WGT_PARTS:
+        groups = join(draft.plain, draft.before, config, is_known, wgt_parts)
+        if groups not in seen:
+            seen.append(groups)
+            found.append(_joined(draft, groups, config, timing))
+    return min(found, key=_cycles)
+
+
+def _joined(
+    draft: Draft, groups: Sequence[Sequence[int]], config: HardwareConfig, timing: Timing
+) -> Draft:
+    """``draft`` with one LOAD for each group of places of its program."""
+    image, plain = draft.dram.image(), list(draft.plain)
+    dram = draft.dram.copy(draft.program_address)
     first_of = {place: group[0] for group in groups for place in group}
     for group in groups:
         loads = [each for place in group if isinstance(each := draft.plain[place], Load)]
@@ -190,7 +209,7 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
     program = tuple(insert_tokens(plain, config, before))
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
     code = program_to_bytes(program)
-    other = replace(
+    return replace(
         draft,
         places=tuple(draft.places[place] for place in kept),
         before=before,
@@ -202,7 +221,6 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
         dram=dram,
         joined=frozenset(draft.places[group[0]] for group in groups),
     )
-    return min(draft, other, key=_cycles)
 
 
 def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:

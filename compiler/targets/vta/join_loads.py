@@ -11,13 +11,16 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
 
-__all__ = ["PACE", "join"]
+__all__ = ["PACE", "WGT_PARTS", "join"]
 
-PACE = 0.98
+PACE = 0.9
 """The part of a program's cycles in which LOAD works, from which on LOADs are joined."""
 
-PARTS = {Memory.PAR: 4, Memory.WGT: 16, Memory.TAP: 4, Memory.TAB: 2}
-"""Memories of constants; a joined LOAD fills at most this part of one."""
+PARTS = {Memory.PAR: 4, Memory.TAP: 4, Memory.TAB: 2}
+"""Memories of constants beside WGT; a joined LOAD fills at most this part of one."""
+
+WGT_PARTS = (16, 8, 4)
+"""Parts of WGT that a joined LOAD fills at most: longer LOADs are fewer, but end later."""
 
 
 def _is_plain(load: Load) -> bool:
@@ -31,13 +34,15 @@ def join(
     before: Sequence[frozenset[int]],
     config: HardwareConfig,
     known: Callable[[Load], bool],
+    wgt_parts: int = WGT_PARTS[0],
 ) -> list[list[int]]:
     """Places of LOADs that may be one, in the order of their words; lists of several only.
 
     before: what each instruction depends on.  known: whether what a LOAD brings is constant.
+    wgt_parts: of WGT, of which a joined LOAD fills one at most.
     """
     groups: list[list[int]] = []
-    for memory, parts in PARTS.items():
+    for memory, parts in {**PARTS, Memory.WGT: wgt_parts}.items():
         most = max(config.depth(memory) // parts, 1)
         group: list[int] = []
         for place, each in enumerate(program):

@@ -20,7 +20,7 @@ from .activation_loads import halo_loads, input_loads, result_store
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise
 from .cascade import Cascade, Fetch, Fill, Put, Work
-from .constant_loads import SCALES, ConstantLoader, constant_piece, layer_constants
+from .constant_loads import CONSTANTS, SCALES, ConstantLoader, constant_piece, layer_constants
 from .constants import DramMap
 from .layer_run import LayerRun, TileNest, iterations
 from .layers.activation import Activation
@@ -74,7 +74,7 @@ class Builder:
 
     def add_layer(self, number: int, layer: LoweredLayer) -> None:
         """Append the operations of a layer: for each tile, the instructions of each nest."""
-        for _ in self._layer(number, layer):
+        for _ in self._layer(number, layer, alone=True):
             pass
 
     def add_blockwise(self, group: Blockwise, layers: Sequence[LoweredLayer]) -> None:
@@ -100,10 +100,13 @@ class Builder:
             pass
         self.in_order.append(range(begin, len(self.operations)))
 
-    def _layer(self, number: int, layer: LoweredLayer) -> Iterator[None]:
-        """Append the operations of a layer; stop after each tile, and each part of its sums."""
+    def _layer(self, number: int, layer: LoweredLayer, *, alone: bool = False) -> Iterator[None]:
+        """Append the operations of a layer; stop after each tile, and each part of its sums.
+
+        alone: nothing else is appended before it ends.
+        """
         planned = self.plan.layers[number]
-        run = self._begin(number, layer, planned)
+        run = self._begin(number, layer, planned, alone=alone)
         if layer.output.name in run.bases:
             self._add_halo(layer.output, number)
         buffers = {
@@ -216,8 +219,13 @@ class Builder:
             for _ in self._tile(run, {outer.name: strip} | tile, frame, pieces):
                 pass
 
-    def _begin(self, number: int, layer: LoweredLayer, planned: StreamedLayer) -> LayerRun:
-        """A layer about to run; constants of which it needs all the time all are loaded."""
+    def _begin(
+        self, number: int, layer: LoweredLayer, planned: StreamedLayer, *, alone: bool = False
+    ) -> LayerRun:
+        """A layer about to run; constants of which it needs all the time all are loaded.
+
+        alone: as of ``_layer``.
+        """
         kernel = planned.kernel(self.scheduled[number])
         bases = {
             x.name: self.plan.places[x.name]
@@ -228,8 +236,14 @@ class Builder:
         parts = {name for name in constants if name in ("weights", "taps", *planned.tiling.parted)}
         if planned.tiling.parted:
             parts |= constants.keys() & {"add_bias"}
-        for name in (name for name in constants if name not in parts):
-            bases[name] = self._load(number, layer, constants[name], Part(name, ())).start
+        whole = [name for name in constants if name not in parts]
+        rooms = sum(prod(n.target.buffer.shape[:-1]) for n in kernel.nests if n.makes_row)
+        for name in whole:
+            beside: int | None = None
+            if alone and not planned.tiling.parted:
+                alike = (each for each in whole if CONSTANTS[each][0] is CONSTANTS[name][0])
+                beside = rooms + sum(len(constants[each]) for each in alike)
+            bases[name] = self._load(number, layer, constants[name], Part(name, ()), beside).start
         for nest in kernel.nests:
             if nest.makes_row:
                 rows = prod(nest.target.buffer.shape[:-1])
@@ -309,11 +323,17 @@ class Builder:
         loaded = run.loaded.get(piece.key)
         if loaded is None or not self._loader.holds(name, loaded):
             part = Part(name, piece.place)
-            loaded = run.loaded[piece.key] = self._load(run.number, run.layer, piece.array, part)
+            loaded = self._load(run.number, run.layer, piece.array, part, 0)
+            run.loaded[piece.key] = loaded
         return loaded.start
 
     def _load(
-        self, number: int, layer: LoweredLayer, array: NDArray[np.generic], part: Part
+        self,
+        number: int,
+        layer: LoweredLayer,
+        array: NDArray[np.generic],
+        part: Part,
+        beside: int | None,
     ) -> Grant:
         if part.constant == "weights" and layer.stored is not None:
             address = self.dram_places[layer.stored.name]
@@ -322,7 +342,7 @@ class Builder:
             address = self.dram_places[layer.given.name]
             grant, loads = self._loader.load_words(address, len(array), layer)
         else:
-            grant, loads = self._loader.load(part.constant, array, layer)
+            grant, loads = self._loader.load(part.constant, array, layer, beside)
         for load in loads:
             self._add(load, number, holds=part)
         return grant

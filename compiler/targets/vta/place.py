@@ -318,6 +318,6 @@ class Ring:
         self._given += words
         return grant
 
-    def holds(self, grant: Grant) -> bool:
-        """Whether nothing that ``grant`` covers was given out again."""
-        return self._given - grant.before <= self._depth
+    def holds(self, grant: Grant, more: int = 0) -> bool:
+        """Whether nothing that ``grant`` covers was given out again, nor is by ``more`` words."""
+        return self._given + more - grant.before <= self._depth

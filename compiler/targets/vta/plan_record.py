@@ -68,6 +68,8 @@ def _entry(choice: Choice) -> dict[str, object]:
         entry["parts"] = choice.grain.parts
         if choice.grain.by_rows:
             entry["by_rows"] = True
+        if choice.grain.tiles != COARSE.tiles:
+            entry["tiles"] = choice.grain.tiles
     return entry
 
 

@@ -176,6 +176,8 @@ class Planner:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""
         for chooser in self.choosers.values():
             yield from chooser.ways.all(first, count, gone)
+            if count == 1:
+                yield from chooser.ways.larger(first, gone)
 
     def plan(self, gone: frozenset[str], price: float = 0.0) -> Plan:
         """With the activations ``gone`` in DRAM, or on chip a few rows at a time.

@@ -92,13 +92,19 @@ class Values:
                 indices=(
                     Binary(
                         BinaryFunction.ADD,
-                        Cast(operand=Binary(BinaryFunction.ADD, base, Load() as less)),
+                        Cast(
+                            operand=Binary(
+                                BinaryFunction.MAX,
+                                Binary(BinaryFunction.ADD, base, Load() as less),
+                                Constant(value=first),
+                            )
+                        ),
                         Constant(value=255),
                     ),
                     _,
                 ),
             ) if less.buffer.scope is Scope.PAR:
-                moved_up = Requantized(self.ref(less), None, 127, -128, 127)
+                moved_up = Requantized(self.ref(less), None, 127, int(first) + 127, 127)
                 return moved_up, self.buffer(table), base
             case Binary(
                 BinaryFunction.DIV,

@@ -12,7 +12,14 @@ from ...graph.operators.integer.values import Add, Lookup, Requantize
 from ...graph.operators.integer.windows import Upsample2d
 from ...graph.operators.movement import Reshape
 
-__all__ = ["is_softmaxed", "lane_fill", "norm_problem", "scaled_problem", "softmax_problem"]
+__all__ = [
+    "is_softmaxed",
+    "lane_fill",
+    "must_end_low",
+    "norm_problem",
+    "scaled_problem",
+    "softmax_problem",
+]
 
 MADE = (Add, Lookup, Requantize)
 """Operators of layers that may make a mask."""
@@ -54,6 +61,25 @@ def is_softmaxed(graph: Graph, name: str) -> bool:
         or (isinstance(reader.operator, Add) and is_softmaxed(graph, reader.output))
         for reader in graph.consumers(name)
     )
+
+
+def must_end_low(graph: Graph, name: str) -> bool:
+    """Whether lanes of ``name`` without a channel must hold ``LEAST``.
+
+    A softmax reads them, or their sum with another tensor; but what the host gives may leave
+    nothing else there, whatever it is added to.
+    """
+    for reader in graph.consumers(name):
+        if isinstance(reader.operator, RowSoftmax):
+            return True
+        if isinstance(reader.operator, Add) and must_end_low(graph, reader.output):
+            side = reader.inputs.index(name)
+            pair = [np.arange(-128, 128, dtype=np.int8), np.full(256, LEAST, np.int8)]
+            (total,) = reader.operator.evaluate(tuple(pair if side == 0 else pair[::-1]))
+            makers = {each.output: each for each in graph.nodes}
+            if not (_is_given(makers, reader.inputs[1 - side]) and (total == LEAST).all()):
+                return True
+    return False
 
 
 def lane_fill(graph: Graph, name: str) -> int:

@@ -26,6 +26,7 @@ from .read_nests import HIGH, LOW, read_nests
 __all__ = [
     "AXES",
     "COARSE",
+    "TILES",
     "Grain",
     "Limits",
     "Scheduled",
@@ -69,11 +70,13 @@ class Grain:
     others go on; but each costs its latency.
 
     parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
-    which suits windows of rows; else all rows of some channels.
+    which suits windows of rows; else all rows of some channels.  tiles: a layer is cut into at
+    least, if it can be.
     """
 
     parts: int = 1
     by_rows: bool = False
+    tiles: int = TILES
 
 
 COARSE = Grain()
@@ -224,7 +227,7 @@ def _tile(
     blocks: extents of c to choose from.
     """
     total = extents["c"] * extents["y"] * extents["x"]
-    wanted = max(1, total // (TILES * grain.parts))
+    wanted = max(1, total // (grain.tiles * grain.parts))
     if has_sums:
         wanted = min(limits.acc_words, wanted)
     best, best_key = None, None

@@ -76,7 +76,22 @@ def fastest(
             other = min(near, key=_cycles)
             other = _refined(other, planner, activations, timing, MOST_ROUNDS // 2)
             found = min(found, other, key=_cycles)
+    if found.is_load_bound and count <= FEW_OPERATIONS:
+        found = _in_fewer(found, planner, activations, timing)
     return without_waits(found, planner.config, timing)
+
+
+def _in_fewer(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program of fewer instructions, which DRAM has to bring as well."""
+    gone = best.plan.gone
+    try:
+        plan = planner.built(planner.chooser.larger(best.plan.choices, gone), gone)
+    except NoRoomError:
+        return best
+    other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+    return min(best, other, key=_cycles)
 
 
 def _refined(

@@ -42,6 +42,11 @@ GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
 FINER = (Grain(2), Grain(4))
 """Other grains of cascades."""
 
+LARGER = (Grain(tiles=1), Grain(tiles=2))
+"""Grains of layers that are all on chip, for programs whose instructions are too many: each is read
+from DRAM.
+"""
+
 Room = Callable[[int, int], int]
 """Words of ACT that layers from the first to the last may use."""
 
@@ -151,6 +156,13 @@ class LayerWays:
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
         for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
             yield Choice(first, count, blocks.cycles, blocks.dram, blocks)
+
+    def larger(self, number: int, gone: frozenset[str]) -> Iterator[Choice]:
+        """Ways to run a layer that is all on chip in fewer instructions."""
+        whole = self.whole(number, gone)
+        if whole is not None:
+            for grain in LARGER:
+                yield Choice(number, 1, *whole, None, grain)
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""

@@ -47,6 +47,8 @@ def lower_row_norm(
         "bias": _blocked(bias.astype(np.int32), x),
         "scale": _blocked(scale.astype(np.float32), x),
     }
+    if all((constants[key] == constants[key][:1]).all() for key in ("bias", "scale")):
+        constants |= {key: constants[key][:1] for key in ("bias", "scale")}
     if not filled:
         constants["taps"] = _blocked(np.ones(x.channels, np.int8), x)[:, None]
     given = {key: constant_buffer(key, array) for key, array in constants.items()}
@@ -92,7 +94,8 @@ def lower_row_norm(
     root = total(over, deviation * deviation, inverse_root)
     normalised = scaled(wide, lambda place: Load(over, place.indices[1:]))
     place = place_of()
-    move, factor = (Load(given[key], (place.c, place.l)) for key in ("bias", "scale"))
+    block_of = place.c if len(constants["bias"]) > 1 else zero
+    move, factor = (Load(given[key], (block_of, place.l)) for key in ("bias", "scale"))
     y = requantized(Load(wide, place.indices), move, factor, operator.zero_point, -128, 127)
     last = nest(wide_rows, Store(output.buffer, output.place(*place.indices), y))
     body = block(*((sum_,) if centred else ()), deviations, *counts, root, normalised, last)

@@ -12,7 +12,7 @@ from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Requantize
 from ....loops.expressions import Expr, Load
 from ..passes.fuse import Layer
-from ..row_problems import is_softmaxed
+from ..row_problems import is_softmaxed, must_end_low
 from .activation import Activation
 from .contraction import sums_of_products
 from .definition import Array, Definition, Place, constant_buffer
@@ -44,14 +44,17 @@ def define_row_products(
     assert isinstance(requantize, Requantize)
     scale = np.full((output.blocks, lanes), graph.constants[node.inputs[1]][0], np.float32)
     # Lanes without a channel hold the zero point: they count for nothing in the next product.
-    scale.reshape(-1)[output.channels :] = 0
+    softmaxed, lowered = (f(graph, layer.output) for f in (is_softmaxed, must_end_low))
+    if not softmaxed:
+        scale.reshape(-1)[output.channels :] = 0
     if scale.all():
         scale = scale[:1]
     bias = np.full(scale.shape, _correction(graph, layer, x), np.int32)
-    if is_softmaxed(graph, layer.output) and output.channels % lanes:
+    if lowered and output.channels % lanes:
         # These hold the least byte instead: they are not the largest of a row.
-        bias = np.broadcast_to(bias[:1], (output.blocks, lanes)).copy()
-        scale = np.where(scale == 0, np.float32(1), scale)
+        shape = output.blocks, lanes
+        bias, scale = np.broadcast_to(bias, shape).copy(), np.broadcast_to(scale, shape).copy()
+        scale.reshape(-1)[output.channels :] = 1
         bias.reshape(-1)[output.channels :] = LEAST
     constants: dict[str, Array] = {"bias": bias, "scale": scale}
     limits = requantize.zero_point, requantize.low, requantize.high

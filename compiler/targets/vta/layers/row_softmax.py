@@ -1,12 +1,13 @@
 """Softmax of rows that lie along channels: the largest, two bytes of an exponential, their sum.
 
     less[y, x] = -max of x[:, y, x]                       to PAR, for all lanes
-    low[...] = table_low[x[...] + less[y, x] + 255]       int8, where the result will be
+    low[...] = table_low[max(x[...] + less[y, x], first) + 255]     int8, where the result will be
     high[...] = table_high[...]                           int8, where x was: nobody else reads it
     acc[...] = 256 * high[...] + low[...]
     over[y, x] = steps / (sum of acc[:, y, x])            to PAR, as a float32 scale
     y[...] = clip(rint(acc[...] * over[y, x]) + zero_point)
 
+Rows of a table before ``first`` hold 0, as row ``first`` does; LOAD need not bring them.
 Lanes beyond the last channel hold the least byte, so that they are never the largest; a tap of 0
 keeps them out of the sum.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from ....dtypes import DType
 from ....graph.operators.integer.softmax import RowSoftmax, exponential_table
 from ....loops.expressions import (
+    Binary,
     BinaryFunction,
     Buffer,
     Cast,
@@ -52,7 +54,8 @@ def lower_row_softmax(
     def exponential(target: Buffer, table: Buffer) -> Stmt:
         place = place_of(f"{target.name}.")
         moved = Cast(DType.INT32, x.at(*place.indices)) + Load(less, place.indices[1:])
-        row = Cast(DType.INT64, moved) + 255
+        first = Constant(_first(constants[table.name]) - 255, DType.INT32)
+        row = Cast(DType.INT64, Binary(BinaryFunction.MAX, moved, first)) + 255
         looked_up = Load(table, (row, place.l))
         return nest(rows, Store(target, place.indices, looked_up), f"{target.name}.")
 
@@ -89,6 +92,11 @@ def lower_row_softmax(
     inputs = (x.buffer, *buffers.values())
     assert lanes == output.lanes
     return LoweredLayer(Function(name, inputs, (output.buffer,), body), constants, (x,), output)
+
+
+def _first(table: Array) -> int:
+    """The last row of those at the beginning that hold 0."""
+    return max(int(np.flatnonzero(table.any(1))[0]) - 1, 0)
 
 
 def _constants(operator: RowSoftmax, x: Activation) -> dict[str, Array]:

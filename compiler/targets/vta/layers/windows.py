@@ -77,11 +77,13 @@ def finish_of(
 ) -> Finish:
     """Requantisation by the constants ``prefix`` + ``bias`` and ``scale``, [blocks or 1, lanes].
 
-    A scale of int32 is a multiplier in fixed point.
+    A scale of int32 is a multiplier in fixed point.  Where all blocks have the same, ``constants``
+    keeps that of one.
     """
-    bias, scale = (
-        constant_buffer(name, constants[name]) for name in (f"{prefix}bias", f"{prefix}scale")
-    )
+    names = f"{prefix}bias", f"{prefix}scale"
+    if all((constants[name] == constants[name][:1]).all() for name in names):
+        constants |= {name: constants[name][:1] for name in names}
+    bias, scale = (constant_buffer(name, constants[name]) for name in names)
 
     def finish(value: Expr, place: Place) -> Expr:
         block = place.c if bias.shape[0] > 1 else Constant(0, DType.INT64)

@@ -28,6 +28,7 @@ from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.windows import MaxPool2d
 from ....graph.operators.movement import Concatenate, Reshape
 from ....graph.passes.eliminate_dead import EliminateDead
+from ....graph.passes.merge_common import MergeCommon
 from .find_attention import Attention, find_attention
 from .head_groups import HeadGroups
 from .lanes import MOVES, Element, Lanes, NoLanesError
@@ -83,7 +84,8 @@ class _Rewriting:
                 self.read(name)
         outputs = [self.names[name] for name in self.graph.outputs]
         self.builder.export(outputs, self.graph.outputs)
-        return EliminateDead().run(self.builder.build(self.graph.outputs))
+        # What layers have in common, as the heads' places, comes to the chip once.
+        return MergeCommon().run(EliminateDead().run(self.builder.build(self.graph.outputs)))
 
     def read(self, name: str) -> str:
         """The tensor ``name`` in the new graph, and what it is made of before it."""

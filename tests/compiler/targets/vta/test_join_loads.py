@@ -62,18 +62,18 @@ def test_a_load_that_waits_for_what_is_between_stays() -> None:
     assert joined(FIRST, between, second, needs={2: {1}}) == []
 
 
-def layers(count: int) -> onnx.ModelProto:
+def layers(count: int, width: int = 8) -> onnx.ModelProto:
     """Dense layers of one row: as many weights as products."""
     steps = "".join(f"y{n + 1} = MatMul(y{n}, w{n}) " for n in range(count))
-    text = f"(float[1, 8] y0) => (float[1, 8] y{count}) {{ {steps} }}"
+    text = f"(float[1, {width}] y0) => (float[1, {width}] y{count}) {{ {steps} }}"
     rng = np.random.default_rng(3)
     graph = parser.parse_graph(f"dense {text}")
     for n in range(count):
-        weights = rng.standard_normal((8, 8)).astype(np.float32) / 4
+        weights = rng.standard_normal((width, width)).astype(np.float32) / 4
         graph.initializer.append(numpy_helper.from_array(weights, f"w{n}"))
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     model.ir_version = 8
-    return quantize_model(model, [{"y0": rng.standard_normal((1, 8)).astype(np.float32)}]).model
+    return quantize_model(model, [{"y0": rng.standard_normal((1, width)).astype(np.float32)}]).model
 
 
 def constant_loads(program: tuple[Instruction, ...]) -> int:

@@ -17,6 +17,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.capabilities import node_refusals
 from dovetail.compiler.targets.vta.layers.fixed_point_add import is_exact
 from dovetail.compiler.targets.vta.passes.split_products import SplitProducts
+from dovetail.compiler.targets.vta.row_problems import must_end_low
 from dovetail.runtime import run
 
 HEADS, ROWS, CHANNELS = 2, 8, 4
@@ -63,6 +64,13 @@ def test_each_head_has_its_sum(operator: Add, constant: bool) -> None:
     }
     for name in graph.outputs:
         np.testing.assert_array_equal(interpret(found, given)[name], interpret(graph, given)[name])
+
+
+def test_lanes_without_a_channel_may_hold_anything_under_a_mask_that_hides_all() -> None:
+    hides = Add(1.0, 1.0, 3, 127, 3, -128, 127)
+    found = [must_end_low(_graph(hides, constant=each), "scores") for each in (True, False)]
+    assert found == [False, False]
+    assert must_end_low(_graph(TIED, constant=False), "scores")
 
 
 def test_a_mask_without_an_exact_sum_is_added_on_the_cpu() -> None:

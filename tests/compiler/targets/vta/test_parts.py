@@ -17,7 +17,8 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import compile_accelerated
 from dovetail.isa.configs import find_config
-from dovetail.isa.memories import Unit
+from dovetail.isa.instructions import Load
+from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.accelerator.part import AcceleratorPart
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
@@ -155,3 +156,16 @@ def test_a_graph_without_layers_is_refused() -> None:
     graph = builder.build((builder.node(Transpose((0, 2, 1, 3)), (q,), "y", "y"),))
     with pytest.raises(UnsupportedOperatorError, match="no node of the model runs on the acc"):
         compiled(graph, "tiny")
+
+
+def test_parameters_that_are_there_do_not_come_again() -> None:
+    """Sums of one form after each other: their bias and scale are one word of PAR."""
+    builder, q = drawn(1, 4, 4, 4)
+    for number in range(3):
+        total = Add(0.5, 0.5, 0, 0, number % 2, -128, 127)
+        q = builder.node(total, (q, "q"), f"sum{number}", f"sum{number}")
+    graph = builder.build((q,))
+    part = compiled(graph, "tiny")
+    loads = [each for each in part.program if isinstance(each, Load)]
+    assert sum(each.count_x for each in loads if each.memory is Memory.PAR) == 2
+    assert_exact(graph, part, "sim")

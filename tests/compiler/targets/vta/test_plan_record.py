@@ -14,9 +14,12 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.draft import Draft
 from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.search import fastest
+from dovetail.isa.memories import Unit
 from dovetail.runtime.accelerator.part import accelerator_part, accelerator_parts
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
 from tests.end_to_end.models import Network
+
+from .test_join_loads import layers
 
 
 def model(channels: int = 24, *, more: bool = False, first: int = 0) -> object:
@@ -137,3 +140,11 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ScheduleError, match="not a file of plans"):
             compiled(path)
+
+
+def test_a_chain_that_waits_for_dram_runs_in_few_instructions(tmp_path: Path) -> None:
+    model, options = layers(8, 16), CompileOptions(plans=tmp_path / "plans.json")
+    part = accelerator_part(compile(model, "vta:tiny", options))
+    assert sum(each.unit is Unit.GEMM for each in part.program) == 8
+    again = accelerator_part(compile(model, "vta:tiny", options))
+    assert again.program == part.program
