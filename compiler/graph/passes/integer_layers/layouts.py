@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 
 from ...ir import GraphBuilder
-from ...operators.movement import Concatenate, Reshape, Transpose
+from ...operators.indexing import Gather
+from ...operators.integer.conversions import Quantize, Shift128
+from ...operators.integer.values import Lookup
+from ...operators.movement import Concatenate, Reshape, Slice, Transpose
+from ...operators.protocol import TensorOperator
 from .values import NCHW_TO_NHWC, Floating, Integer, identity_order
 
 __all__ = [
     "columns_of_groups",
     "grouped",
     "images",
+    "is_as_made",
     "join_tensors",
     "model_shape",
     "permuted",
@@ -17,6 +22,11 @@ __all__ = [
     "to_model_order",
     "to_nhwc",
 ]
+
+KEEPING = (Concatenate, Lookup, Reshape, Slice)
+"""Operators whose result is stored as their operand is."""
+MOVING = (Gather, Quantize, Shift128, Transpose)
+"""Operators of the host, and others whose result may be stored otherwise."""
 
 GROUPS_LAST = (0, 3, 4, 1, 2)
 """[N, groups, C, H, W] stored as an image is, the channels of its groups one after the other."""
@@ -31,6 +41,9 @@ def join_tensors(
     if parts:
         return grouped(graph, graph.node(Concatenate(3), parts, stem, origin), tensors[0], origin)
     order = NCHW_TO_NHWC if rank == len(NCHW_TO_NHWC) else identity_order(rank)
+    plain = all(each.permutation == identity_order(rank) for each in tensors)
+    if plain and all(is_as_made(graph, each.name) for each in tensors):
+        order = identity_order(rank)
     names = tuple(permuted(graph, tensor, order, origin) for tensor in tensors)
     name = graph.node(Concatenate(order.index(axis)), names, stem, origin)
     return Integer(name, order, all(tensor.unsigned for tensor in tensors))
@@ -67,6 +80,23 @@ def grouped(graph: GraphBuilder, image: str, like: Integer, origin: str) -> Inte
     *size, total = graph.types[image].shape
     name = graph.node(Reshape((*size, total // channels, channels)), (image,), image, origin)
     return Integer(name, GROUPS_LAST, like.unsigned)
+
+
+def is_as_made(graph: GraphBuilder, name: str) -> bool:
+    """Whether a tensor is stored as a layer made it, its channels last, or is made of pixels of
+    such a one; not so if it is the host's, or its channels were turned.
+    """
+    makers = {node.output: node for node in graph.nodes}
+    while (maker := makers.get(name)) is not None and _keeps_channels(maker.operator):
+        name = maker.inputs[0]
+    return maker is not None and not isinstance(maker.operator, MOVING)
+
+
+def _keeps_channels(operator: TensorOperator) -> bool:
+    """Whether what lies last in its operand does so in its result."""
+    if isinstance(operator, Transpose):
+        return operator.permutation[-1] == len(operator.permutation) - 1
+    return isinstance(operator, KEEPING)
 
 
 def columns_of_groups(graph: GraphBuilder, tensor: Integer, origin: str) -> Integer:

@@ -19,7 +19,15 @@ from ...operators.movement import (
 )
 from .constant_tensors import as_tensor
 from .kept import in_model_form
-from .layouts import join_tensors, model_shape, reshaped_order, to_model_order, to_nhwc
+from .layouts import (
+    is_as_made,
+    join_tensors,
+    model_shape,
+    permuted,
+    reshaped_order,
+    to_model_order,
+    to_nhwc,
+)
 from .repetition import repeated
 from .resampling import picked
 from .state import State, UnrecognisedError
@@ -187,25 +195,31 @@ def recognise_concatenate(state: State, node: Node) -> Value:
 
 
 def recognise_pad(state: State, node: Node) -> Value:
-    """A border of one value around the image."""
+    """A border of one value around an image, of channels before its pixels or behind them."""
     operator = node.operator
     assert isinstance(operator, PadTensor)
     value = state.value(node.inputs[0])
     tensor = _stored(value)
+    before, after = operator.before, operator.after
+    if not any((*before, *after)):
+        return value
     if isinstance(tensor, Floating) or len(tensor.permutation) != 4:
         raise UnrecognisedError("required a quantised tensor of 4 dimensions")
-    before, after = operator.before, operator.after
-    if any((*before[:2], *after[:2])):
+    plain = tensor.permutation == identity_order(4) and is_as_made(state.builder, tensor.name)
+    order = identity_order(4) if plain else NCHW_TO_NHWC
+    left = order[0], order[3]
+    if any(before[axis] or after[axis] for axis in left):
         raise UnrecognisedError(
             f"pads {[*before, *after]}; required borders of height and width only"
         )
     if operator.mode is not PadMode.CONSTANT:
         return _repeated(state, node, operator, value, tensor)
     border = _border(state, node.inputs[1], value, tensor)
-    pad = Pad((before[2], before[3], after[2], after[3]), border)
-    name = to_nhwc(state.builder, tensor, node.origin)
+    (top, left_), (bottom, right) = ((each[order[1]], each[order[2]]) for each in (before, after))
+    name = permuted(state.builder, tensor, order, node.origin)
+    pad = Pad((top, left_, bottom, right), border)
     name = state.builder.node(pad, (name,), node.output, node.origin)
-    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+    return _with(value, replace(tensor, name=name, permutation=order))
 
 
 def _repeated(

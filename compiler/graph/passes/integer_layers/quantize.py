@@ -12,10 +12,10 @@ from ...operators.integer.conversions import Quantize
 from ...operators.integer.rules import Pair
 from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...operators.integer.windows import AveragePool2d, Pad
-from ...operators.movement import Reshape, Transpose
+from ...operators.movement import Reshape
 from .average_within import average_within
 from .functions import code_points, table_of
-from .layouts import grouped, images, join_tensors, permuted, to_model_order
+from .layouts import grouped, images, is_as_made, join_tensors, permuted, to_model_order
 from .masks import quantize_masked
 from .movement import moved
 from .resampling import quantize_resampled
@@ -215,17 +215,9 @@ def _common_order(graph: GraphBuilder, *tensors: Integer) -> tuple[int, ...]:
     """
     if len({each.permutation for each in tensors}) == 1:
         return tensors[0].permutation
-    made = [tensor for tensor in tensors if not _is_turned(graph, tensor.name)]
+    made = [tensor for tensor in tensors if is_as_made(graph, tensor.name)]
     orders = [each.permutation for each in (made if len(made) == 1 else tensors)]
     return next((order for order in orders if order != identity_order(len(order))), orders[0])
-
-
-def _is_turned(graph: GraphBuilder, name: str) -> bool:
-    """Whether a Transpose made a tensor, perhaps with a Reshape behind it."""
-    makers = {node.output: node for node in graph.nodes}
-    while (maker := makers.get(name)) is not None and isinstance(maker.operator, Reshape):
-        (name,) = maker.inputs
-    return maker is not None and isinstance(maker.operator, Transpose)
 
 
 def _multiply(

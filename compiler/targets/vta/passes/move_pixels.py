@@ -2,7 +2,7 @@
 
     Transpose, Reshape, Slice, Gather from an image to an image
         ->  copies of strided pixels, Gather of channels, Concatenate of channels, Assemble
-    Concatenate of rows or columns  ->  Assemble
+    Concatenate of rows or columns  ->  Assemble; of slices of one image, as in a roll, a movement
 
 So are channels shuffled, rows and columns cut, skipped or repeated, depth made space and space
 depth.  The elements of the last image have the numbers that they have in the first; with some
@@ -118,7 +118,7 @@ class _Moving:
             if self.renamed[node.output] != node.output:
                 return
         if self.is_movement(node) and self.is_read_by_layers(node):
-            found = self.picture(self.chain(node))
+            found = self.picture(node)
             if found is not None and self.emit(*found, node):
                 last = self.builder.nodes.pop()
                 self.builder.nodes.append(replace(last, output=node.output))
@@ -147,8 +147,17 @@ class _Moving:
 
     def is_movement(self, node: Node) -> bool:
         """Whether it moves elements of one tensor to places that are known."""
+        if isinstance(node.operator, Concatenate):
+            return self.rolls(node)
         known = all(name in self.graph.constants for name in node.inputs[1:])
         return isinstance(node.operator, MOVES) and known
+
+    def rolls(self, node: Node) -> bool:
+        """Whether it puts parts of one image together along rows or columns."""
+        along = isinstance(node.operator, Concatenate) and node.operator.axis in (1, 2)
+        parts = [self.producers.get(name) for name in node.inputs]
+        sources = {part.inputs[0] for part in parts if part and isinstance(part.operator, Slice)}
+        return along and None not in parts and len(sources) == 1 and len(parts) > 1
 
     def is_read_by_layers(self, node: Node) -> bool:
         kind = self.graph.types[node.output]
@@ -158,38 +167,47 @@ class _Moving:
             return False
         return any(isinstance(n.operator, LAYERS) for n in self.graph.consumers(node.output))
 
-    def chain(self, node: Node) -> list[Node]:
-        """Movements up to ``node``, the last first."""
-        found = [node]
-        while (before := self.producers.get(found[-1].inputs[0])) is not None:
+    def source(self, node: Node) -> tuple[str, Node]:
+        """What the movements up to ``node`` begin with, and the first of them."""
+        while (before := self.producers.get(node.inputs[0])) is not None:
             if not self.is_movement(before):
                 break
-            found.append(before)
-        return found
+            node = before
+        return node.inputs[0], node
 
-    def picture(self, chain: list[Node]) -> tuple[str, _Picture] | None:
+    def moved_numbers(self, name: str, known: dict[str, Indices]) -> Indices:
+        """The numbers of the elements of a tensor in the one that movements make it of.
+
+        known: of tensors that were looked at, the first one among them.
+        """
+        if name not in known:
+            node = self.producers[name]
+            count = len(node.inputs) if isinstance(node.operator, Concatenate) else 1
+            values = [self.moved_numbers(each, known) for each in node.inputs[:count]]
+            constants = [self.graph.constants[each] for each in node.inputs[count:]]
+            (known[name],) = node.operator.evaluate([*values, *constants])
+        return known[name]
+
+    def picture(self, node: Node) -> tuple[str, _Picture] | None:
         """The image that all comes from, and what the last image is made of.
 
         A tensor of the host may be planes or pixels: what makes fewer pieces is taken.
         """
-        source = chain[-1].inputs[0]
+        source, first = self.source(node)
         shape = self.graph.types[source].shape
         if len(shape) != 4 or shape[0] != 1 or self.graph.types[source].dtype != DType.INT8:
             return None
         made = isinstance(getattr(self.producers.get(source), "operator", None), MADE)
         pictures: dict[bool, _Picture] = {}
         for planes in [False] if made else [False, True]:
-            values = _numbers(shape, planes)
-            for node in reversed(chain):
-                constants = [self.graph.constants[name] for name in node.inputs[1:]]
-                (values,) = node.operator.evaluate([values, *constants])
+            values = self.moved_numbers(node.output, {source: _numbers(shape, planes)})
             found = _pieces(values[0], (*shape[2:], shape[1]) if planes else shape[1:])
             if found is not None:
                 pictures[planes] = found
         if not pictures:
             return None
         planes = min(pictures, key=lambda order: sum(map(len, pictures[order].parts)))
-        image = self.image(source, chain[-1].origin) if planes else source
+        image = self.image(source, first.origin) if planes else source
         return image, pictures[planes]
 
     def image(self, name: str, origin: str) -> str:

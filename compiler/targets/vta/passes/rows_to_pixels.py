@@ -2,8 +2,9 @@
 
     Dense(x[..., N, C])           ->  Reshape(Conv2d(Reshape(x))), each row a pixel
     Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
+    Dense(Reshape(x[1, H, W, C])) ->  Conv2d of one row of pixels, where products of heads follow
     f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
-                                      Multiply, RowNorm; of what is added or multiplied, one operand
+                                      Multiply, RowNorm, Conv2d of 1x1; of what is added or multiplied, one operand
                                       may be no image yet
     RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
@@ -18,13 +19,16 @@ from math import prod
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.norm import RowNorm
-from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.values import Lookup
-from ....graph.operators.movement import Concatenate, Reshape, Transpose
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.rewrite import Rewriter, rewrite
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
 __all__ = ["RowsToPixels"]
+
+FOLLOWED = (AnyRequantize, Lookup, Reshape, Slice, Transpose)
+"""Operators between a layer that makes heads and their products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
     if not isinstance(operator, Dense) or prod(shape[:-1]) == 1:
         return None
     before = _shaped(rewriter, x)
-    if before is not None:
+    if before is not None and not _makes_rows(rewriter, node):
         x = before.inputs[0]
     elif len(shape) != 4 or shape[0] != 1:
         pixels = Reshape((1, 1, prod(shape[:-1]), shape[-1]))
@@ -88,7 +92,9 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operator, types = node.operator, rewriter.graph.types
     count = 2 if isinstance(operator, AnyAdd | AnyMultiply) else 1
-    if not isinstance(operator, AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm):
+    one_by_one = _is_of_pixels(rewriter, node) and not _makes_rows(rewriter, node)
+    layers = AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm
+    if not isinstance(operator, layers) and not one_by_one:
         return None
     before = [_shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]
@@ -109,6 +115,27 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(
         Reshape(types[node.output].shape), (inner,), node.output, node.origin
     )
+
+
+def _is_of_pixels(rewriter: Rewriter, node: Node) -> bool:
+    """Whether a convolution makes each pixel of one, so that it does not matter how they lie."""
+    operator = node.operator
+    if not isinstance(operator, Conv2d) or operator.strides != (1, 1) or any(operator.pads):
+        return False
+    return rewriter.graph.types[node.inputs[1]].shape[1:3] == (1, 1)
+
+
+def _makes_rows(rewriter: Rewriter, node: Node) -> bool:
+    """Whether products of two tensors read, in one row, pixels that lie in several so far."""
+    graph, pending, seen = rewriter.graph, list(node.outputs), set[str]()
+    while pending:
+        for reader in graph.consumers(pending.pop()):
+            if isinstance(reader.operator, RowProducts):
+                return True
+            if isinstance(reader.operator, FOLLOWED) and reader.output not in seen:
+                seen.add(reader.output)
+                pending.append(reader.output)
+    return False
 
 
 def _is_moved(rewriter: Rewriter, name: str) -> bool:

@@ -7,7 +7,8 @@
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
     RowProducts(x[..., M, 20], y[..., N, 20])
         ->  the same of 32 channels each, where blocks have 16 and no product of two tensors made y
-    RowProducts(Lookup(x[N, ...]), y)     ->  the same of each matrix of x; a batch is not an image
+    Reshape(Concatenate(x, ...))          ->  Concatenate(x, ...), where it counts matrices anew
+    RowProducts(Lookup(x[N, ...]), y)     ->  the same of each matrix of x: heads are no rows of an image
     Reshape(Transpose(Concatenate(x, ...)))
         ->  Concatenate along channels, where the heads become channels again, each of these
             Concatenate along rows, where there are several batch entries
@@ -99,6 +100,8 @@ class _Splitting:
                 self.builder.node(operator, pair, node.output, node.origin)
                 for pair in zip(left, right, strict=True)
             ]
+        elif x in self.parts and self.keeps_matrices(node):
+            self.parts[node.output] = self.parts[x]
         elif x in self.parts and self.is_by_rows(node):
             self.parts[node.output] = [
                 self.builder.node(operator, (part, *node.inputs[1:]), node.output, node.origin)
@@ -159,6 +162,11 @@ class _Splitting:
         total = self.graph.producer(maker.inputs[0])
         return total is not None and isinstance(total.operator, RowProducts)
 
+    def keeps_matrices(self, node: Node) -> bool:
+        """Whether it only counts a tensor's matrices in another way."""
+        before, after = (self.graph.types[name].shape for name in (node.inputs[0], node.output))
+        return isinstance(node.operator, Reshape) and before[-2:] == after[-2:]
+
     def is_by_rows(self, node: Node) -> bool:
         """Whether it makes each row of a row alone, in the same way for all."""
         if isinstance(node.operator, Lookup):
@@ -195,7 +203,7 @@ class _Splitting:
             return self.parts[name]
         *outer, rows, channels = self.graph.types[name].shape
         count = prod(outer)
-        if prod(outer[:1]) > 1 and (made := self.looked_up(name)):
+        if count > 1 and (made := self.looked_up(name)):
             x, table = made.inputs
             return [
                 self.builder.node(made.operator, (part, table), name, made.origin)
