@@ -119,7 +119,7 @@ def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
         if not isinstance(constant, RealConstant) or not isinstance(tensor, Real):
             continue
         shape, whole = constant.values.shape, model_shape(state.builder, tensor.tensor)
-        masks = len(shape) == 4 and shape[1] == 1 and shape[2:] == whole[2:]
+        masks = len(shape) == 4 and shape == (whole[0], 1, *whole[2:])
         if not _has_pixels(shape):
             continue
         if shape != whole and not masks:

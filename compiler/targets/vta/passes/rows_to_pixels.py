@@ -4,8 +4,8 @@
     Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
     Dense(Reshape(x[1, H, W, C])) ->  Conv2d of one row of pixels, where products of heads follow
     f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
-                                      Multiply, RowNorm, Conv2d of 1x1; of what is added or multiplied, one operand
-                                      may be no image yet
+                                      Multiply, RowNorm, Conv2d of 1x1; of what is added or
+                                      multiplied, one operand may be no image yet
     RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
