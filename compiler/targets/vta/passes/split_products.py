@@ -8,7 +8,7 @@
     RowProducts(x[..., M, 20], y[..., N, 20])
         ->  the same of 32 channels each, where blocks have 16 and no product of two tensors made y
     Reshape(Concatenate(x, ...))          ->  Concatenate(x, ...), where it counts matrices anew
-    RowProducts(Lookup(x[N, H, ...]), y)  ->  the same of each matrix of x, which is no image
+    RowProducts(Lookup(x[N, H, ...]), y)  ->  the same of each matrix of x
     Reshape(Transpose(Concatenate(x, ...)))
         ->  Concatenate along channels, where the heads become channels again, each of these
             Concatenate along rows, where there are several batch entries
