@@ -18,9 +18,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "PageError", "blocks_of", "commands_of", "run_block", "run_page"]
+__all__ = ["Block", "PageError", "blocks_of", "commands_of", "pieces_of", "run_block", "run_page"]
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HERE_DOCUMENT = re.compile(r"<<\s*'?(\w+)'?")
+LASTING = re.compile(r"\s|\w+=|(cd|export|set|source|if|for|while|case|function)\b|[({]")
+"""Beginnings of lines that matter to lines after them, or belong to lines before them."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -53,11 +56,33 @@ def commands_of(text: str) -> list[list[str]] | None:
         words = list(_words(line))
         if words and words[0] != "dovetail":
             return None
-        if any(set(word) <= set("|&;<>()") for word in words):
+        if any(set(word) <= set("|&;<>()") or set(word) & set("$`*") for word in words):
             return None
         if words:
             commands.append(words[1:])
     return commands
+
+
+def pieces_of(text: str) -> list[str]:
+    """A block cut where lines of ``dovetail`` meet others; whole, where lines need each other."""
+    pieces: list[tuple[bool, str]] = []
+    lines = text.splitlines(keepends=True)
+    while lines:
+        line = lines.pop(0)
+        while line.endswith("\\\n") and lines:
+            line += lines.pop(0)
+        if LASTING.match(line):
+            return [text]
+        inside = HERE_DOCUMENT.search(line)
+        while inside and lines:
+            line += lines.pop(0)
+            if line.splitlines()[-1] == inside[1]:
+                break
+        own = commands_of(line) is not None
+        if pieces and pieces[-1][0] == own:
+            line = pieces.pop()[1] + line
+        pieces.append((own, line))
+    return [piece for _, piece in pieces]
 
 
 def _words(line: str) -> shlex.shlex:
@@ -76,18 +101,24 @@ def run_block(block: Block, page: Path, names: dict[str, object], apart: bool = 
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
         return printed.getvalue()
-    here = commands_of(block.text) if block.language == "sh" and not apart else None
-    if here is not None:
-        return "".join(_dovetail(words, f"{page}:{block.line}") for words in here)
-    commands = {
-        "sh": ["bash", "-euo", "pipefail", "-c", block.text],
-        "diff": ["git", "apply", "-"],
-    }
-    done = subprocess.run(
-        commands[block.language], input=block.text, capture_output=True, text=True, check=False
-    )
+    where = f"{page}:{block.line}"
+    if block.language == "diff":
+        return _process(["git", "apply", "-"], block.text, where)
+    printed = []
+    for piece in [block.text] if apart else pieces_of(block.text):
+        here = None if apart else commands_of(piece)
+        if here is None:
+            printed.append(_process(["bash", "-euo", "pipefail", "-c", piece], piece, where))
+        else:
+            printed += [_dovetail(words, where) for words in here]
+    return "".join(printed)
+
+
+def _process(command: list[str], text: str, where: str) -> str:
+    """What a command prints that reads ``text``."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise PageError(f"{page}:{block.line}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        raise PageError(f"{where}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dovetail.bitstreams.boards import find_board
 
-from .page import PageError, blocks_of, commands_of, run_block, run_page
+from .page import PageError, blocks_of, commands_of, pieces_of, run_block, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("isa", "vta_hw", "vta_sim", "runtime", "bitstreams", "compiler")
@@ -112,3 +112,16 @@ def test_only_plain_commands_do_without_a_shell() -> None:
     assert commands_of(said) == [["run", "a.dvt", "--input", "x=x.npy"], ["debug", "-c", "step 2"]]
     for text in ("dovetail run x | cat", "make demo", "dovetail a && dovetail b", "dovetail a > b"):
         assert commands_of(text) is None
+    assert commands_of("dovetail run $MODULE") is None
+
+
+def test_commands_among_lines_of_a_shell_do_without_it_unless_lines_need_each_other() -> None:
+    written = "cat > a.toml <<'END'\ndovetail = 1\nEND\n"
+    pieces = [written, "dovetail a \\\n  b\ndovetail c\n", "mv a.toml b.toml\ngrep x b.toml\n"]
+    assert pieces_of("".join(pieces)) == pieces
+    for text in (
+        "X=1\ndovetail a\n",
+        "for x in 1 2; do\n  dovetail a\ndone\n",
+        "cd b\ndovetail a\n",
+    ):
+        assert pieces_of(text) == [text]
