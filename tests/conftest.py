@@ -112,6 +112,15 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def one_layer_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One convolution: for tests of what is around compilations, and not of what they find."""
+    net = Network(np.random.default_rng(0))
+    path = tmp_path_factory.mktemp("model") / "one_layer.onnx"
+    onnx.save(net.model(net.conv(net.input(3, 4, 4), 8, pads=(1, 1, 1, 1))), path)
+    return path
+
+
+@pytest.fixture(scope="session")
 def shared_models() -> Path:
     """The folder of real models beside the repository; skips when it is absent."""
     folder = ROOT.parent / "shared" / "models"

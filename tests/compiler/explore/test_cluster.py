@@ -28,27 +28,27 @@ def cycles(found: Exploration) -> dict[str, int]:
     }
 
 
-def test_two_workers_of_a_cluster_find_the_same(small_model: Path, tmp_path: Path) -> None:
-    local = explore([small_model], SPACE, tmp_path / "a", Options(workers=1, cache=False))
+def test_two_workers_of_a_cluster_find_the_same(one_layer_model: Path, tmp_path: Path) -> None:
+    local = explore([one_layer_model], SPACE, tmp_path / "a", Options(workers=1, cache=False))
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0"
     ) as cluster:
         options = Options(scheduler=cluster.scheduler_address, cache=False)
-        remote = explore([small_model], SPACE, tmp_path / "b", options)
+        remote = explore([one_layer_model], SPACE, tmp_path / "b", options)
     assert remote.progress.found == 0
     assert len(cycles(remote)) == 4
     assert cycles(remote) == cycles(local)
 
 
 def test_a_scheduler_that_does_not_answer_is_named(
-    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one_layer_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dovetail.compiler.processes import cluster
 
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     options = Options(scheduler="tcp://127.0.0.1:9", cache=False)
     with pytest.raises(ExploreError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        explore([small_model], SPACE, tmp_path / "a", options)
+        explore([one_layer_model], SPACE, tmp_path / "a", options)
 
 
 def test_a_task_that_kills_every_worker_fails_and_the_rest_goes_on(

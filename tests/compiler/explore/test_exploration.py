@@ -98,9 +98,9 @@ def test_every_design_has_the_cycles_of_a_whole_run(
 
 
 def test_the_tables_have_a_row_for_each_design_and_model(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
-    found = explore([small_model], SPACE, tmp_path / "out")
+    found = explore([one_layer_model], SPACE, tmp_path / "out")
     listed = rows(found)
     assert len(listed) == 4
     read = list(csv.DictReader(io.StringIO(to_csv(listed).decode())))
@@ -119,10 +119,10 @@ def test_the_tables_have_a_row_for_each_design_and_model(
 
 
 def test_a_design_on_which_a_model_does_not_fit_is_recorded_and_the_rest_goes_on(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
     space = parse_space({**CONTENT, "hardware": {"par_depth": [2, 4, 32], "wgt_depth": [2, 128]}})
-    found = explore([small_model], space, tmp_path / "out")
+    found = explore([one_layer_model], space, tmp_path / "out")
     failed = [o for r in found.results for o in r.outcomes.values() if isinstance(o, Failure)]
     assert len(found.results) == 6
     assert 0 < len(failed) == found.progress.failed < 6
@@ -131,92 +131,94 @@ def test_a_design_on_which_a_model_does_not_fit_is_recorded_and_the_rest_goes_on
     assert len(errors) == len(failed)
 
 
-def test_a_second_run_evaluates_nothing(pool: HereNow, small_model: Path, tmp_path: Path) -> None:
-    first = explore([small_model], SPACE, tmp_path / "out")
+def test_a_second_run_evaluates_nothing(
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
+) -> None:
+    first = explore([one_layer_model], SPACE, tmp_path / "out")
     assert pool.evaluated == 4
-    again = explore([small_model], SPACE, tmp_path / "out")
-    elsewhere = explore([small_model], SPACE, tmp_path / "other")
+    again = explore([one_layer_model], SPACE, tmp_path / "out")
+    elsewhere = explore([one_layer_model], SPACE, tmp_path / "other")
     assert pool.evaluated == 4
     assert again.progress.found == elsewhere.progress.found == 4
     assert cycles(first) == cycles(again) == cycles(elsewhere)
-    explore([small_model], SPACE, tmp_path / "third", Options(cache=False))
+    explore([one_layer_model], SPACE, tmp_path / "third", Options(cache=False))
     assert pool.evaluated == 8
 
 
 def test_a_stopped_run_goes_on_where_it_was(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
     pool.most = 3
     options = Options(cache=False)
     with pytest.raises(KeyboardInterrupt):
-        explore([small_model], SPACE, tmp_path / "out", options)
+        explore([one_layer_model], SPACE, tmp_path / "out", options)
     pool.most = None
-    found = explore([small_model], SPACE, tmp_path / "out", options)
+    found = explore([one_layer_model], SPACE, tmp_path / "out", options)
     assert pool.evaluated == 4
     assert found.progress.found == 3
-    assert cycles(found) == cycles(explore([small_model], SPACE, tmp_path / "whole", options))
+    assert cycles(found) == cycles(explore([one_layer_model], SPACE, tmp_path / "whole", options))
 
 
 def test_a_task_whose_process_died_is_tried_again(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
-    explore([small_model], SPACE, tmp_path / "out", Options(cache=False))
+    explore([one_layer_model], SPACE, tmp_path / "out", Options(cache=False))
     file = ResultFile(tmp_path / "out" / "results.sqlite")
     with closing(sqlite3.connect(tmp_path / "out" / "results.sqlite")) as db:
         key = db.execute("SELECT key FROM results").fetchone()[0]
     file.put(key, Failure("WorkerDied", "out of memory?"))
     file.close()
-    found = explore([small_model], SPACE, tmp_path / "out", Options(cache=False))
+    found = explore([one_layer_model], SPACE, tmp_path / "out", Options(cache=False))
     assert (pool.evaluated, found.progress.found, found.progress.failed) == (5, 3, 0)
 
 
 def test_a_folder_of_something_else_is_refused(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
-    explore([small_model], SPACE, tmp_path / "out")
+    explore([one_layer_model], SPACE, tmp_path / "out")
     other = parse_space({**CONTENT, "hardware": {"block": [4]}})
     with pytest.raises(ExploreError, match="holds 4 results of another space; choose another"):
-        explore([small_model], other, tmp_path / "out")
+        explore([one_layer_model], other, tmp_path / "out")
     (tmp_path / "out" / "results.sqlite").write_bytes(b"no database" * 100)
     with pytest.raises(ExploreError, match="file is not a database"):
-        explore([small_model], SPACE, tmp_path / "out")
+        explore([one_layer_model], SPACE, tmp_path / "out")
     (tmp_path / "file").touch()
     with pytest.raises(ExploreError, match="cannot be written: File exists"):
-        explore([small_model], SPACE, tmp_path / "file")
+        explore([one_layer_model], SPACE, tmp_path / "file")
 
 
 def test_two_at_once_in_one_folder_are_refused(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
     def observe(progress: Progress) -> None:
         with pytest.raises(ExploreError, match="another exploration is at work"):
-            explore([small_model], SPACE, tmp_path / "out")
+            explore([one_layer_model], SPACE, tmp_path / "out")
 
-    explore([small_model], SPACE, tmp_path / "out", observe=observe)
+    explore([one_layer_model], SPACE, tmp_path / "out", observe=observe)
 
 
-def test_what_is_missing_is_named(pool: HereNow, small_model: Path, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(pool: HereNow, one_layer_model: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"absent\.onnx"):
         explore([tmp_path / "absent.onnx"], SPACE, tmp_path / "out")
     with pytest.raises(SpaceError, match="required one or more, named apart"):
-        explore([small_model, small_model], SPACE, tmp_path / "out")
+        explore([one_layer_model, one_layer_model], SPACE, tmp_path / "out")
     with pytest.raises(SpaceError, match="family 'Virtex'; there are: ECP5"):
-        explore([small_model], SPACE, tmp_path / "out", Options(family="Virtex"))
+        explore([one_layer_model], SPACE, tmp_path / "out", Options(family="Virtex"))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_cache_that_cannot_be_used_is_left_out(
-    pool: HereNow, small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pool: HereNow, one_layer_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "file"))
-    found = explore([small_model], SPACE, tmp_path / "out")
+    found = explore([one_layer_model], SPACE, tmp_path / "out")
     assert len(found.results) == 4
     assert "goes on without the cache" in found.notes[0]
 
 
 def test_a_search_keeps_to_its_budget_and_tries_nothing_twice(
-    pool: HereNow, small_model: Path, tmp_path: Path
+    pool: HereNow, one_layer_model: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("optuna", reason="needs optuna")
     content = {
@@ -225,10 +227,10 @@ def test_a_search_keeps_to_its_budget_and_tries_nothing_twice(
         "dram": {"latency_cycles": {"from": 4, "to": 40, "step": 4}},
     }
     options = Options(budget=12)
-    found = explore([small_model], parse_space(content), tmp_path / "out", options)
+    found = explore([one_layer_model], parse_space(content), tmp_path / "out", options)
     assert found.searched
     assert len(found.results) == len(cycles(found)) == pool.evaluated == 12
-    again = explore([small_model], parse_space(content), tmp_path / "out", options)
+    again = explore([one_layer_model], parse_space(content), tmp_path / "out", options)
     assert cycles(again) == cycles(found)
     assert pool.evaluated == 12
 
@@ -282,12 +284,12 @@ if __name__ == "__main__":
 """
 
 
-def test_nothing_is_lost_when_all_is_killed(small_model: Path, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_all_is_killed(one_layer_model: Path, tmp_path: Path) -> None:
     script = tmp_path / "stalling.py"
     script.write_text(STALLING)
     root = Path(__file__).resolve().parents[3]
     running = subprocess.Popen(
-        [sys.executable, script, *command(small_model, tmp_path)[3:]],
+        [sys.executable, script, *command(one_layer_model, tmp_path)[3:]],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(root), "ATTEMPTS": str(tmp_path / "attempts")},
@@ -300,7 +302,7 @@ def test_nothing_is_lost_when_all_is_killed(small_model: Path, tmp_path: Path) -
     before = kept(tmp_path)
     assert before == 3
     done = subprocess.run(
-        command(small_model, tmp_path), capture_output=True, text=True, check=True
+        command(one_layer_model, tmp_path), capture_output=True, text=True, check=True
     )
     assert f'"known": {before}' in done.stdout
     assert '"evaluations": 12' in done.stdout
@@ -309,7 +311,7 @@ def test_nothing_is_lost_when_all_is_killed(small_model: Path, tmp_path: Path) -
 
 
 def test_a_full_disk_is_one_clear_error_and_what_was_found_stays(
-    small_model: Path, tmp_path: Path
+    one_layer_model: Path, tmp_path: Path
 ) -> None:
     """A limit on the size of files stands for the disk."""
 
@@ -318,7 +320,7 @@ def test_a_full_disk_is_one_clear_error_and_what_was_found_stays(
         resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000))
 
     done = subprocess.run(
-        command(small_model, tmp_path),
+        command(one_layer_model, tmp_path),
         capture_output=True,
         text=True,
         check=False,
@@ -332,7 +334,7 @@ def test_a_full_disk_is_one_clear_error_and_what_was_found_stays(
     before = kept(tmp_path)
     assert before > 0
     again = subprocess.run(
-        command(small_model, tmp_path), capture_output=True, text=True, check=True
+        command(one_layer_model, tmp_path), capture_output=True, text=True, check=True
     )
     assert f'"known": {before}' in again.stdout
 

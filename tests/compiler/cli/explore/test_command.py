@@ -27,13 +27,13 @@ wgt_depth = [2, 128, 256]
 
 
 @pytest.fixture(scope="module")
-def folder(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(one_layer_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Explored once for all tests."""
     place = tmp_path_factory.mktemp("explore")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOVETAIL_CACHE", str(place / "cache"))
         patch.setattr(human, "_width", FILE_WIDTH)
-        done = invoke(small_model, place)
+        done = invoke(one_layer_model, place)
     assert done.exit_code == 0, done.output
     (place / "json").write_text(done.stdout)
     (place / "said").write_text(done.stderr)
@@ -67,8 +67,8 @@ def test_all_files_are_there_and_named(folder: Path) -> None:
         assert name in said
 
 
-def test_an_error_is_one_message(small_model: Path, tmp_path: Path) -> None:
-    refused = invoke(small_model, tmp_path, space="[hardware]\nblock = [5]\n")
+def test_an_error_is_one_message(one_layer_model: Path, tmp_path: Path) -> None:
+    refused = invoke(one_layer_model, tmp_path, space="[hardware]\nblock = [5]\n")
     assert refused.exit_code == 1
     assert isinstance(refused.exception, SystemExit), "a traceback"
     assert "no design can have block = 5" in " ".join(refused.stderr.split())
@@ -146,14 +146,14 @@ def test_axe_finds_nothing_serious(page: Any) -> None:
 
 
 def test_the_front_becomes_configurations_that_commands_take(
-    folder: Path, small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, one_layer_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE", str(folder / "cache"))
     (tmp_path / "front").mkdir()
     (tmp_path / "front" / "front_99.toml").write_text("of an earlier exploration")
     front = json.loads((folder / "json").read_text())["front"]["ECP5"]
     more = ("--family", "ECP5", "--front-dir", str(tmp_path / "front"), "--pick", "1")
-    done = invoke(small_model, folder, *more)
+    done = invoke(one_layer_model, folder, *more)
     assert done.exit_code == 0, done.output
     names = sorted(path.name for path in (tmp_path / "front").iterdir())
     assert names == sorted(f"front_{number}.toml" for number in range(1, len(front) + 1))
@@ -164,26 +164,26 @@ def test_the_front_becomes_configurations_that_commands_take(
         assert config.clock_hz != find_config("tiny").clock_hz
     assert find_config(str(folder / "out" / "front_1.toml")).name == "front_1"
     assert "module dovetail_front_1" in (folder / "out" / "front_1.v").read_text()
-    refused = invoke(small_model, folder, "--pick", "77")
+    refused = invoke(one_layer_model, folder, "--pick", "77")
     assert refused.exit_code == 1
     assert "--pick 77: the front for Xilinx 7 has" in refused.stderr
 
 
-def test_a_space_begins_with_a_file_beside_it(small_model: Path, tmp_path: Path) -> None:
+def test_a_space_begins_with_a_file_beside_it(one_layer_model: Path, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('base = "tiny"\nact_depth = 1024')
     space = '[base]\nconfig = "own.toml"\n'
     (tmp_path / "space.toml").write_text(space)
     assert load_space(tmp_path / "space.toml").base.act_depth == 1024
-    refused = invoke(small_model, tmp_path, space='[base]\nconfig = "absent.toml"\n')
+    refused = invoke(one_layer_model, tmp_path, space='[base]\nconfig = "absent.toml"\n')
     said = " ".join(refused.stderr.split())
     assert f"configuration {tmp_path}/absent.toml cannot be read" in said
 
 
-def test_models_are_arguments(folder: Path, small_model: Path, tmp_path: Path) -> None:
+def test_models_are_arguments(folder: Path, one_layer_model: Path, tmp_path: Path) -> None:
     more = ["--space", str(folder / "space.toml"), "-o", str(folder / "out"), "--jobs", "1"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOVETAIL_CACHE", str(folder / "cache"))
-        done = CliRunner().invoke(main, ["explore", str(small_model), *more])
+        done = CliRunner().invoke(main, ["explore", str(one_layer_model), *more])
     assert done.exit_code == 0, done.output
     assert "6 of them known" in done.stderr
     refused = CliRunner().invoke(main, ["explore", *more])
