@@ -329,6 +329,12 @@ def einsum(
 
 
 def saturated(x: Term, dtype: DType) -> Term:
-    """Rounded half to even, clipped to the range of an integer type, converted."""
+    """Rounded half to even, clipped to the range of an integer type, converted.
+
+    NaN becomes the smallest value, as ONNX Runtime has it: no comparison with NaN holds.
+    """
     limits = np.iinfo(str(dtype))
-    return x.rint().clip(float(limits.min), float(limits.max)).cast(dtype)
+    low, high = float(limits.min), float(limits.max)
+    x = x.rint()
+    x = (x >= low).where(x, low, x.dtype)
+    return (x <= high).where(x, high, x.dtype).cast(dtype)

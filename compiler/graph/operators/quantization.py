@@ -62,7 +62,7 @@ class QuantizeLinear:
         return (TensorType(x.shape, zero.dtype),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """In float32, each operation in the order written."""
+        """In float32, each operation in the order written; the smallest value for NaN."""
         x, scale, zero = inputs
         limits = np.iinfo(zero.dtype)
         scale, offset = (
@@ -71,6 +71,7 @@ class QuantizeLinear:
         )
         with np.errstate(all="ignore"):
             steps = np.rint(np.rint(x / scale) + offset)
+        steps = np.where(np.isnan(steps), np.float32(limits.min), steps)
         clipped = np.minimum(np.maximum(steps, np.float32(limits.min)), np.float32(limits.max))
         return Cast(DType(str(zero.dtype))).evaluate([np.asarray(clipped)])
 

@@ -100,16 +100,16 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class WeightedAdd:
-    """``clip(rint(float32(a * a_factor + b * b_factor + offset) * 2**-shift) + zero_point, low,
+    """``clip(rint(float32(a * a_factor + b * b_factor + offset) * scale) + zero_point, low,
     high)``, the sum in int32: a form that a sum of another meaning has in whole numbers.
 
-    a, b: int8 of one shape.  Factors are of 24 bits with their sign.
+    a, b: int8 of one shape.  Factors are of 24 bits with their sign, the scale is of float32.
     """
 
     a_factor: int
     b_factor: int
     offset: int
-    shift: int
+    scale: float
     zero_point: int
     low: int
     high: int
@@ -121,7 +121,7 @@ class WeightedAdd:
         check(self, most < 1 << 23, "factors within -(2**23 - 1)..2**23 - 1")
         largest = 128 * (abs(self.a_factor) + abs(self.b_factor)) + abs(self.offset)
         check(self, largest < 1 << 31, "sums of int32")
-        check(self, 0 <= self.shift <= 30, "a shift in 0..30")
+        check(self, 0 < self.scale <= 1, "a scale above 0 and at most 1")
         check(self, is_int8(self.zero_point), "a zero point in -128..127")
         check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
 
@@ -134,10 +134,10 @@ class WeightedAdd:
         return (x,)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """The product with a power of two is exact."""
+        """The sum is exact; its conversion and its product with the scale round to float32."""
         a, b = (each.astype(np.int32) for each in inputs)
         total = a * self.a_factor + b * self.b_factor + self.offset
-        rounded = np.rint(total.astype(F32) * F32(2.0**-self.shift)).astype(np.float64)
+        rounded = np.rint(total.astype(F32) * F32(self.scale)).astype(np.float64)
         return (np.clip(rounded + self.zero_point, self.low, self.high).astype(np.int8),)
 
 

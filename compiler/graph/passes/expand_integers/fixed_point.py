@@ -63,10 +63,10 @@ def pair(new: RaisedBytes, a: str, b: str, operator: AddFixed | MultiplyFixed) -
 
 
 def weighted(new: RaisedBytes, a: str, b: str, operator: WeightedAdd) -> str:
-    """A sum in whole numbers, and its product with a power of two."""
+    """A sum in whole numbers, and its product with a scale."""
     left, right = (_term(new, each).cast(DType.INT32) - RAISE for each in (a, b))
     total = left * operator.a_factor + right * operator.b_factor + operator.offset
-    rounded = (total.cast(DType.FLOAT32) * 2.0**-operator.shift).rint().clip(-512.0, 512.0)
+    rounded = (total.cast(DType.FLOAT32) * operator.scale).rint().clip(-512.0, 512.0)
     return _limited(rounded.cast(DType.INT32), operator.zero_point, operator.low, operator.high)
 
 

@@ -1,16 +1,18 @@
 """The residual add in fixed point, checked against its operator's formula on every operand pair.
 
-clip(rint(float32(m0 * a + m1 * b + offset) * 2**-shift) + zero_point, low, high)
+clip(rint(float32(m0 * a + m1 * b + offset) * scale) + zero_point, low, high)
 
-The zero point is that of the result, or 0 and part of the offset: ONNX Runtime's formula adds it
-before it rounds, which matters where sums tie, and where it is odd.  TensorFlow Lite's sums, of
-more bits than the vector unit's own fixed point keeps, are found in the same way.
+The scale is a power of two, unless only another one gives all bytes (``scaled_forms``).  The zero
+point is that of the result, or 0 and part of the offset: ONNX Runtime's formula adds it before it
+rounds, which matters where sums tie, and where it is odd.  TensorFlow Lite's sums, of more bits
+than the vector unit's own fixed point keeps, are found in the same way.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from math import floor, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from ....errors import UnsupportedOperatorError
 from ....graph.operators.integer.fixed_point import AddFixed
 from ....graph.operators.integer.values import Add, WeightedAdd
 from ..operators import AnyAdd
+from .scaled_forms import Form, Ratios, scaled_forms
 
 __all__ = ["FixedPointAdd", "find_fixed_point", "is_exact"]
 
@@ -34,39 +37,26 @@ Lite rounds away from zero, lie beyond it.
 
 @dataclass(frozen=True, slots=True)
 class FixedPointAdd:
-    """m0, m1: signed 24-bit.  offset: int32.  zero_point: what is added after rounding.
-    inexact_pairs: of 65,536, those whose result differs.
+    """m0, m1: signed 24-bit.  offset: int32.  scale: of float32.  zero_point: what is added after
+    rounding.  inexact_pairs: of 65,536, those whose result differs.
     """
 
     m0: int
     m1: int
     offset: int
-    shift: int
+    scale: float
     zero_point: int
     inexact_pairs: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """``a_ratio * (a - a_zero_point) + b_ratio * (b - b_zero_point) + zero_point``, clipped."""
-
-    a_ratio: float
-    b_ratio: float
-    a_zero_point: int
-    b_zero_point: int
-    zero_point: int
-    low: int
-    high: int
-
-
-def _sum_of(add: Add | AddFixed) -> _Sum:
+def _sum_of(add: Add | AddFixed) -> Ratios:
     zero_points = (add.a_zero_point, add.b_zero_point, add.zero_point)
     if isinstance(add, Add):
-        return _Sum(add.a_ratio, add.b_ratio, *zero_points, add.low, add.high)
+        return Ratios(add.a_ratio, add.b_ratio, *zero_points, add.low, add.high)
     unit = add.multiplier * 2.0 ** (add.shift - 31 + add.left_shift)
     a_ratio = add.a_multiplier * 2.0 ** (add.a_shift - 31) * unit
     b_ratio = add.b_multiplier * 2.0 ** (add.b_shift - 31) * unit
-    return _Sum(a_ratio, b_ratio, *zero_points, add.low, add.high)
+    return Ratios(a_ratio, b_ratio, *zero_points, add.low, add.high)
 
 
 @cache
@@ -79,28 +69,24 @@ def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
     """
     if isinstance(operator, WeightedAdd):
         factors = operator.a_factor, operator.b_factor
-        return FixedPointAdd(*factors, operator.offset, operator.shift, operator.zero_point, 0)
+        return FixedPointAdd(*factors, operator.offset, operator.scale, operator.zero_point, 0)
     operands = np.arange(-128, 128, dtype=np.int8)
     a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
     (wanted,) = operator.evaluate((a, b))
     add = _sum_of(operator)
     best: FixedPointAdd | None = None
     hard = np.ones(wanted.shape, bool)
-    for m0, m1, shift in _multipliers(add):
-        unit = 1 << shift
-        offset = _best_offset(add, (m0, m1), shift, a, b, wanted)
-        whole = (m0, m1, offset + add.zero_point * unit, shift, 0)
-        for form in ((m0, m1, offset, shift, add.zero_point), whole):
-            if best is not None:
-                few = _evaluate(add, form, a[hard], b[hard]) != wanted[hard]
-                if np.count_nonzero(few) >= best.inexact_pairs:
-                    continue
-            differs = _evaluate(add, form, a, b) != wanted
-            wrong = int(np.count_nonzero(differs))
-            if best is None or wrong < best.inexact_pairs:
-                best, hard = FixedPointAdd(*form, wrong), differs
-            if not wrong:
-                return best
+    for form in _forms(add, a, b, wanted):
+        if best is not None:
+            few = _evaluate(add, form, a[hard], b[hard]) != wanted[hard]
+            if np.count_nonzero(few) >= best.inexact_pairs:
+                continue
+        differs = _evaluate(add, form, a, b) != wanted
+        wrong = int(np.count_nonzero(differs))
+        if best is None or wrong < best.inexact_pairs:
+            best, hard = FixedPointAdd(*form, wrong), differs
+        if not wrong:
+            return best
     assert best is not None
     return best
 
@@ -113,7 +99,19 @@ def is_exact(operator: AnyAdd) -> bool:
         return False
 
 
-def _multipliers(add: _Sum) -> Iterator[tuple[int, int, int]]:
+def _forms(
+    add: Ratios, a: NDArray[np.int8], b: NDArray[np.int8], wanted: NDArray[np.int8]
+) -> Iterator[Form]:
+    """Forms whose scale is a power of two, then others."""
+    for m0, m1, shift in _multipliers(add):
+        unit = 1 << shift
+        offset = _best_offset(add, (m0, m1), shift, a, b, wanted)
+        yield Form(m0, m1, offset, 2.0**-shift, add.zero_point)
+        yield Form(m0, m1, offset + add.zero_point * unit, 2.0**-shift, 0)
+    yield from scaled_forms(add, wanted, _largest_unit(add))
+
+
+def _multipliers(add: Ratios) -> Iterator[tuple[int, int, int]]:
     """Both multipliers and their shift: next to the ratios, then both a little larger or less."""
     steps = sorted(product((0, 1, -1, 2, -2), repeat=2), key=lambda d: abs(d[0]) + abs(d[1]))
     shifts = _shifts(add)
@@ -125,7 +123,7 @@ def _multipliers(add: _Sum) -> Iterator[tuple[int, int, int]]:
 
 
 def _best_offset(
-    add: _Sum,
+    add: Ratios,
     multipliers: tuple[int, int],
     shift: int,
     a: NDArray[np.int8],
@@ -154,31 +152,31 @@ def _best_offset(
     return int(offsets[np.argmax(inside)])
 
 
-def _shifts(add: _Sum) -> list[int]:
+def _shifts(add: Ratios) -> list[int]:
     """The largest shifts for which nothing overflows, largest first."""
+    largest = min(floor(log2(_largest_unit(add))), 30)
+    return list(range(largest, max(largest - TRIES, -1), -1))
+
+
+def _largest_unit(add: Ratios) -> float:
+    """The largest 1 / scale for which neither a factor nor a sum overflows.
+
+    Raises UnsupportedOperatorError when it is below 1.
+    """
     size = abs(add.a_ratio) * 256 + abs(add.b_ratio) * 256 + abs(add.zero_point) + 1
     largest = max(abs(add.a_ratio), abs(add.b_ratio))
-    fitting = [
-        shift
-        for shift in range(30, -1, -1)
-        if largest * (1 << shift) + 2 <= MULTIPLIER_LIMIT
-        and size * (1 << shift) + (1 << 16) <= ACCUMULATOR_LIMIT
-    ]
-    if not fitting:
+    unit = min((MULTIPLIER_LIMIT - 2) / largest, (ACCUMULATOR_LIMIT - (1 << 16)) / size)
+    if unit < 1:
         raise UnsupportedOperatorError(
             f"{add}: the ratios of the scales need more than 24-bit multipliers and int32 sums; "
             "quantise the operands and the result with scales nearer to each other"
         )
-    return fitting[:TRIES]
+    return unit
 
 
 def _evaluate(
-    add: _Sum,
-    form: tuple[int, int, int, int, int],
-    a: NDArray[np.int8],
-    b: NDArray[np.int8],
+    add: Ratios, form: Form, a: NDArray[np.int8], b: NDArray[np.int8]
 ) -> NDArray[np.int8]:
-    m0, m1, offset, shift, zero_point = form
-    total = m0 * a.astype(np.int64) + m1 * b.astype(np.int64) + offset
-    rounded = np.rint(total.astype(np.float32) * np.float32(2.0**-shift)).astype(np.float64)
-    return np.clip(rounded + zero_point, add.low, add.high).astype(np.int8)
+    total = form.m0 * a.astype(np.int64) + form.m1 * b.astype(np.int64) + form.offset
+    rounded = np.rint(total.astype(np.float32) * np.float32(form.scale)).astype(np.float64)
+    return np.clip(rounded + form.zero_point, add.low, add.high).astype(np.int8)

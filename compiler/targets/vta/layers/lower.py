@@ -182,7 +182,7 @@ def _sum(add: AnyAdd, operands: tuple[Buffer | Activation, ...], output: Activat
     form = find_fixed_point(add)
     constants: dict[str, Array] = {
         "add_bias": np.full((1, output.lanes), form.offset, np.int32),
-        "add_scale": np.full((1, output.lanes), 2.0**-form.shift, np.float32),
+        "add_scale": np.full((1, output.lanes), form.scale, np.float32),
     }
     finish = finish_of(constants, "add_", form.zero_point, add.low, add.high)
 

@@ -47,7 +47,7 @@ def _subtracted(rewriter: Rewriter, node: Node) -> str | None:
     inputs[turned.index(True)] = table.inputs[0]
     m0, m1 = (-form.m0, form.m1) if turned[0] else (form.m0, -form.m1)
     offset = form.offset + (m0 if turned[0] else m1)
-    total = WeightedAdd(m0, m1, offset, form.shift, form.zero_point, *limits)
+    total = WeightedAdd(m0, m1, offset, form.scale, form.zero_point, *limits)
     return builder.node(total, tuple(inputs), node.output, node.origin)
 
 

@@ -1,6 +1,7 @@
-"""TensorFlow Lite's sums without a form of the vector unit's, as the nearest and what it lacks.
+"""Sums without a form of the vector unit's, as the nearest and what it lacks.
 
-    AddFixed(a, b)  ->  near = WeightedAdd(a, b);  more = Lookup(WeightedAdd'(a, b));  near + more
+    Add(a, b)  or  AddFixed(a, b)
+     ->  near = WeightedAdd(a, b);  more = Lookup(WeightedAdd'(a, b));  near + more
 
 The nearest form differs for a few pairs of operands.  For each of them ``256 * (a - a0) + b - b0``,
 limited to -1..1, is 0 for that pair alone; a table holds what the form lacks there.
@@ -13,7 +14,7 @@ import numpy as np
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.fixed_point import AddFixed
-from ....graph.operators.integer.values import Lookup, WeightedAdd
+from ....graph.operators.integer.values import Add, Lookup, WeightedAdd
 from ....graph.rewrite import Rewriter, rewrite
 from ..layers.fixed_point_add import find_fixed_point
 
@@ -27,7 +28,7 @@ MOST_PAIRS = 16
 class ExactSums:
     """Sums that have a form are left, and those whose form differs for more pairs.
 
-    The pass makes no AddFixed, so it ends.
+    The pass makes sums of whole numbers alone, so it ends.
     """
 
     name: str = "exact_sums"
@@ -39,7 +40,7 @@ class ExactSums:
 
 def _corrected(rewriter: Rewriter, node: Node) -> str | None:
     operator, builder, name = node.operator, rewriter.builder, node.output
-    if not isinstance(operator, AddFixed):
+    if not isinstance(operator, Add | AddFixed):
         return None
     if builder.types[node.inputs[0]] != builder.types[node.inputs[1]]:
         return None
@@ -50,23 +51,23 @@ def _corrected(rewriter: Rewriter, node: Node) -> str | None:
     if not 0 < form.inexact_pairs <= MOST_PAIRS:
         return None
     limits = operator.low, operator.high
-    near = WeightedAdd(form.m0, form.m1, form.offset, form.shift, form.zero_point, *limits)
+    near = WeightedAdd(form.m0, form.m1, form.offset, form.scale, form.zero_point, *limits)
     total = builder.node(near, node.inputs, f"{name}/near", node.origin)
     lacks = _lacks(operator, near)
     for place, (a, b, lack) in enumerate(lacks, 1):
-        finder = WeightedAdd(256, 1, -256 * a - b, 0, 0, -1, 1)
+        finder = WeightedAdd(256, 1, -256 * a - b, 1, 0, -1, 1)
         where = builder.node(finder, node.inputs, f"{name}/where/{place}", node.origin)
         values = np.zeros(256, np.int8)
         values[128] = lack
         table = builder.constant(f"{name}/table/{place}", values)
         more = builder.node(Lookup(), (where, table), f"{name}/more/{place}", node.origin)
         last = name if place == len(lacks) else f"{name}/near/{place}"
-        plain = WeightedAdd(1, 1, 0, 0, 0, *limits)
+        plain = WeightedAdd(1, 1, 0, 1, 0, *limits)
         total = builder.node(plain, (total, more), last, node.origin)
     return total
 
 
-def _lacks(operator: AddFixed, near: WeightedAdd) -> list[tuple[int, int, int]]:
+def _lacks(operator: Add | AddFixed, near: WeightedAdd) -> list[tuple[int, int, int]]:
     """The pairs where ``near`` is not the sum: a, b, and by how much the sum is larger."""
     operands = np.arange(-128, 128, dtype=np.int8)
     pairs = operands[:, None], operands[None, :]

@@ -6,6 +6,7 @@ import pytest
 from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.fixed_point import AddFixed
+from dovetail.compiler.graph.operators.integer.values import Add
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
@@ -24,13 +25,13 @@ TINY = find_config("tiny")
 HALF = 1 << 30
 SUMS = {
     "collinear": AddFixed(-6, HALF, 0, -31, 1921681490, -1, 1087021813, -18, -14, -128, 127),
-    "ties": AddFixed(89, HALF, -6, 35, HALF, 0, HALF, -18, 2, -128, 127),
+    "float32": Add(0.434364914894104, 0.5581102967262268, -19, 24, -28, -128, 127, unsigned=True),
     "difference": AddFixed(80, HALF, -7, 38, -HALF, 0, HALF, -16, 105, -100, 127),
 }
 """The first: three pairs in a line, whose sums would have to lie on both sides of it."""
 
 
-def graph_of(operator: AddFixed, shape: tuple[int, ...]) -> Graph:
+def graph_of(operator: Add | AddFixed, shape: tuple[int, ...]) -> Graph:
     builder = GraphBuilder()
     names = tuple(builder.input(name, TensorType(shape, "int8")) for name in "ab")
     return builder.build((builder.node(operator, names, "y", "add"),))
@@ -42,7 +43,7 @@ def test_all_pairs_give_the_bytes_of_the_operator(name: str) -> None:
     assert find_fixed_point(operator).inexact_pairs
     a, b = (each.astype(np.int8)[None, :, :, None] for each in np.mgrid[-128:128, -128:128])
     found = ExactSums().run(graph_of(operator, a.shape))
-    assert not any(isinstance(node.operator, AddFixed) for node in found.nodes)
+    assert not any(isinstance(node.operator, Add | AddFixed) for node in found.nodes)
     (wanted,) = operator.evaluate((a, b))
     np.testing.assert_array_equal(interpret(found, {"a": a, "b": b})["y"], wanted)
 

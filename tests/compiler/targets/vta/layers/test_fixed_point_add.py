@@ -1,5 +1,7 @@
 """The fixed-point residual add on all 65,536 operand pairs."""
 
+from math import frexp
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.integer.fixed_point import AddFixed
 from dovetail.compiler.graph.operators.integer.values import Add, Lookup
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.layers.fixed_point_add import (
@@ -73,6 +76,21 @@ def test_ties_round_as_the_float_formula_does(
 @pytest.mark.parametrize(
     "add",
     [
+        Add(0.8699654936790466, 0.5883678793907166, -12, -4, -1, -128, 127),
+        Add(0.5722434520721436, 1.1577942371368408, -109, -86, -107, -128, 127),
+        AddFixed(89, 1 << 30, -6, 35, 1 << 30, 0, 1 << 30, -18, 2, -128, 127),
+    ],
+)
+def test_scales_that_are_no_powers_of_two_give_more_sums_exactly(add: Add | AddFixed) -> None:
+    form = find_fixed_point(add)
+    assert frexp(form.scale)[0] != 0.5
+    assert form.inexact_pairs == 0
+    np.testing.assert_array_equal(_in_fixed_point(add, form), add.evaluate([A, B])[0])
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
         Add(0.7364182, 0.9120533, -128, -3, -128, -128, 127),
         Add(0.5, 0.5, 0, 0, 1, -20, 100),
     ],
@@ -97,8 +115,8 @@ def test_ratios_beyond_the_multipliers_are_refused() -> None:
         find_fixed_point(Add(1e8, 1, 0, 0, 0, -128, 127))
 
 
-def _in_fixed_point(add: Add, form: FixedPointAdd) -> Array:
+def _in_fixed_point(add: Add | AddFixed, form: FixedPointAdd) -> Array:
     """What the vector unit computes on all pairs: int32, then float32, each step rounded."""
     total = form.m0 * A.astype(np.int64) + form.m1 * B.astype(np.int64) + form.offset
-    scaled = total.astype(np.int32).astype(np.float32) * np.float32(2.0**-form.shift)
+    scaled = total.astype(np.int32).astype(np.float32) * np.float32(form.scale)
     return np.clip(np.rint(scaled) + form.zero_point, add.low, add.high).astype(np.int8)
