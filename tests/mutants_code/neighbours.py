@@ -29,6 +29,7 @@ SWEEPING = {
     "compiler/graph/operators/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/": ("tests/random_models/test_random_models.py",),
     "compiler/define/": ("tests/conformance/test_sample.py",),
+    "compiler/targets/vta/": ("tests/compiler/debug/test_sound_networks.py",),
 }
 """Tests elsewhere that are about all of a folder."""
 

@@ -1,0 +1,68 @@
+"""Where the accelerator's target puts the layers of a model, and what it says of each."""
+
+import numpy as np
+import pytest
+
+from dovetail.compiler.errors import ModelError, TargetError, UnsupportedOperatorError
+from dovetail.compiler.front.source import Imported
+from dovetail.compiler.graph.ir import Graph
+from dovetail.compiler.graph.partition import Plan
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.targets.vta.target import DEFAULT_CONFIG, Vta, find_vta
+from dovetail.isa.configs import find_config
+
+from ....end_to_end.test_attention import F32, WIDTH, Rows
+from ...graph.passes.integer_layers.models import integer_graph
+
+ZERO = np.int8(3)
+
+
+def product_of_inputs(rows: int, *, layer: bool) -> Graph:
+    """Rows of an input by those of another; layer: and the result by weights."""
+    net = Rows(rows)
+    x, k = (net.dequantize(name, F32(0.02), ZERO) for name in ("x", "k"))
+    y = net.node("MatMul", [x, net.node("Transpose", [k], perm=[0, 2, 1])])
+    if layer:
+        y = net.linear(net.again(y, 0.2), rows, WIDTH)
+    inputs = dict.fromkeys(("x", "k"), ("int8", (1, rows, WIDTH)))
+    return integer_graph(net.build(inputs, net.quantize(y, F32(0.2), ZERO)))
+
+
+def planned(graph: Graph) -> Plan:
+    return find_vta("tiny").plan(Imported(graph, {}))
+
+
+def test_what_only_a_whole_part_shows_moves_its_node_and_no_other_to_the_cpu() -> None:
+    assert [piece.own for piece in planned(product_of_inputs(8, layer=True)).pieces] == [True]
+    plan = planned(product_of_inputs(9, layer=True))
+    assert [piece.own for piece in plan.pieces] == [False, True]
+    refused, *others = [each for each in plan.placements if each.operator != "Quantize"]
+    assert refused.where == "cpu"
+    assert refused.reason.startswith("multiplies by 9 rows of 'k', which the host makes or reads")
+    layer = [each.where for each in others if each.node.startswith("matmul")]
+    assert layer == ["accelerator"]
+
+
+def test_a_model_of_which_nothing_runs_is_refused_with_the_first_reason() -> None:
+    with pytest.raises(UnsupportedOperatorError, match="multiplies by 9 rows of 'k'"):
+        planned(product_of_inputs(9, layer=False))
+
+
+def test_a_target_is_found_by_its_configurations_name() -> None:
+    assert find_vta("").config.name == DEFAULT_CONFIG
+    assert find_vta("tiny").name == "vta:tiny"
+    own = find_config("ecp5_25")
+    assert find_vta(own) == Vta(own)
+    with pytest.raises(TargetError, match="target 'vta:tinny': no configuration is called 'tinny'"):
+        find_vta("tinny")
+
+
+def test_open_sizes_are_refused() -> None:
+    class Never:
+        def __getattr__(self, name: str) -> None:
+            raise AssertionError(name)
+
+    with pytest.raises(ModelError, match=r"dimensions \['n'\] are bound; only target cpu"):
+        find_vta("tiny").load(Never(), {"n": 2})  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="fixed sizes only"):
+        find_vta("tiny").compile_open(Never(), {}, CompileOptions())  # type: ignore[arg-type]
