@@ -19,6 +19,7 @@ from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ..graph.operators.integer.norm import RowNorm
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
+from ..graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ..graph.operators.integer.softmax import RowSoftmax
 from ..graph.operators.integer.values import (
     Add,
@@ -37,9 +38,10 @@ from ..graph.operators.movement import (
     Tile,
     Transpose,
 )
-from .rows import NONE, row_norm, row_softmax
+from .rows import NONE, row_norm, row_softmax, scaled_sum
 from .symbols import (
     BYTES,
+    NOT_A_BYTE,
     Array,
     Parameters,
     Symbols,
@@ -56,6 +58,7 @@ from .symbols import (
     multiplied,
     of_pairs,
     requantized,
+    words_of,
 )
 
 Rule = Callable[[Array, Array], Array]
@@ -133,6 +136,13 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             return (row_softmax(operator, x),)
         case RowNorm():
             return (row_norm(operator, x, constant(1), constant(2)),)
+        case ScalesOfWords():
+            words = words_of(x.moved(lambda each: each.reshape(-1, 8 * operator.lanes)))
+            scales = words[:, operator.lanes :].reshape(1, 1, 1, -1)
+            return (Symbols(scales, scales, np.full(scales.shape, NOT_A_BYTE)),)
+        case ScaledSum():
+            factors = tensor(node.inputs[1]).values.astype(np.int32).view(np.float32)
+            return (scaled_sum(operator, x, factors),)
     if not isinstance(operator, MOVES):
         raise TranslationError(f"node {node.origin!r}: no rule for {type(operator).__name__}")
     moved = [

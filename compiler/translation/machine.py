@@ -15,7 +15,7 @@ from dovetail.isa.nibbles import from_nibbles
 from ..errors import TranslationError
 from .matrix import gemm
 from .state import State
-from .symbols import Array, chosen, constants, integers, write
+from .symbols import Array, chosen, constants, integers, words_of, write
 from .vector import vector
 
 __all__ = ["execute"]
@@ -62,6 +62,12 @@ def _load(state: State, load: Load) -> None:
         pad = constants(np.full(places.shape, load.pad_value, np.int8))
         found = chosen(outside, pad, state.dram.moved(lambda x: x[places]))
         write(state.words[memory], cells[data], found)
+        return
+    if memory is Memory.PAR and not (state.known[places].all() or load.step or len(padding)):
+        # The host makes these anew for each run.
+        given = words_of(state.dram.moved(lambda x: x[places]))
+        state.parameters[cells[data]] = given.astype(np.int32).view(np.uint8)
+        state.made[cells[data]] = True
         return
     _constant(state, places, load)
     raw = np.where(outside, np.uint8(load.pad_value & 0xFF), state.bytes[places])

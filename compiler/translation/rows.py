@@ -1,4 +1,4 @@
-"""Numbers of rows on symbols: what VECTOR writes to PAR, and the layers made with them."""
+"""Numbers in PAR on symbols, of rows or given for each run, and the layers made with them."""
 
 from operator import itemgetter
 
@@ -7,6 +7,7 @@ import numpy as np
 from dovetail.isa.requantize import WIDE_LIMIT
 
 from ..graph.operators.integer.norm import RowNorm
+from ..graph.operators.integer.scaled_sum import FRACTION_BITS, ScaledSum
 from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
 from .symbols import (
     Array,
@@ -21,7 +22,7 @@ from .symbols import (
     requantized,
 )
 
-__all__ = ["NONE", "over_root", "over_sum", "row_norm", "row_softmax", "widened"]
+__all__ = ["NONE", "over_root", "over_sum", "row_norm", "row_softmax", "scaled_sum", "widened"]
 
 NONE = np.zeros(1, np.int32)
 """No bias."""
@@ -46,6 +47,16 @@ def widened(values: Array, bias: Array, scale: Array, zero_point: int = 0) -> Sy
     """What REQUANTIZE makes of integers with the rounding WIDE; bias, scale: words of PAR."""
     bits = np.ascontiguousarray(scale).view(np.int32)
     return integers(function(digest("wide", zero_point), balanced(values + bias), bits))
+
+
+def scaled_sum(step: ScaledSum, x: Symbols, factors: Array) -> Symbols:
+    """Terms of each channel, each by its factor, a word; and the finish of their sum."""
+    shape = *x.values.shape[:-1], step.terms, step.repeats, x.values.shape[-1] // step.terms
+    values = x.values.reshape(*shape[:-2], 1, shape[-1])
+    terms = widened(values, NONE, factors.reshape(shape)).values
+    total = integers(terms.sum(axis=-3).reshape(*x.values.shape[:-1], -1))
+    scale = np.array([2.0**-FRACTION_BITS], np.float32)
+    return requantized(total, Parameters(NONE, scale), step.zero_point, -128, 127)
 
 
 def row_softmax(step: RowSoftmax, x: Symbols) -> Symbols:

@@ -5,7 +5,7 @@ import numpy as np
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
-from .symbols import Array, Symbols, constants, integers, write
+from .symbols import Array, Symbols, constants, integers, is_constant, write
 
 __all__ = ["State"]
 
@@ -16,7 +16,8 @@ class State:
     """Scratchpads and DRAM.
 
     words: of ACT, WGT and ACC, [depth, elements].  taps: int8 and tables: int8, [depth, block], are
-    known, and so are parameters: uint8[depth, bytes], but those ``made`` from rows: bool[depth].
+    known, and so are parameters: uint8[depth, bytes], but those ``made`` from rows or given for
+    each run: bool[depth].
     dram: all of it; bytes: uint8, where ``known``.
     """
 
@@ -39,4 +40,6 @@ class State:
     def put(self, places: Array, x: Symbols) -> None:
         """Symbols of bytes to places in DRAM."""
         write(self.dram, places, x)
-        self.known[places] = False
+        known = is_constant(x)
+        self.known[places] = known
+        self.bytes[places[known]] = x.values[known].astype(np.int8).view(np.uint8)

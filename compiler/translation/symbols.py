@@ -34,7 +34,7 @@ __all__ = [
         "joined",
         "largest",
     ),
-    *("linear", "multiplied", "of_pairs", "requantized", "saturated", "write"),
+    *("linear", "multiplied", "of_pairs", "requantized", "saturated", "words_of", "write"),
 ]
 
 Array = NDArray[Any]
@@ -178,6 +178,17 @@ def constants(x: Array) -> Symbols:
     """Known bytes."""
     small = x.astype(np.int64)
     return Symbols(small, np.zeros_like(small), small + _FIRST + 128)
+
+
+def words_of(x: Symbols) -> Array:
+    """What four bytes each, from the lowest on, are as a word: [..., 4 * N] to int64[..., N].
+
+    Known bytes are the word itself, others one of 31 bits that stands for them.
+    """
+    values, known = (each.reshape(*each.shape[:-1], -1, 4) for each in (x.values, is_constant(x)))
+    own = np.ascontiguousarray(values.astype(np.int8)).view("<i4")[..., 0]
+    made = function(digest("word"), *np.moveaxis(values, -1, 0))
+    return np.where(known.all(axis=-1), own, made)
 
 
 def integers(values: Array) -> Symbols:

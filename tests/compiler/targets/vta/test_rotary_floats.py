@@ -16,6 +16,7 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import DoesNotFitError
 from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.compiler.front.onnx.quantize.options import QuantizeOptions
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.products import Conv2d
@@ -28,6 +29,7 @@ from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import compile_accelerated
 from dovetail.compiler.targets.vta.capabilities import node_refusals
 from dovetail.compiler.targets.vta.passes.parameter_words import parameter_words
+from dovetail.compiler.translation.module import validate_module
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 from dovetail.vta_sim.timing import time_program
@@ -102,6 +104,14 @@ def test_the_rtl_has_the_bytes_and_cycles_of_the_simulator(
         assert found.cycles == simulated.cycles
         for name in OUTPUTS:
             np.testing.assert_array_equal(found.outputs[name], simulated.outputs[name])
+
+
+def test_every_program_is_shown_to_compute_its_layers(
+    model: onnx.ModelProto, module: Module
+) -> None:
+    _, found, _ = validate_module(module, open_model(model))
+    assert found.found is not None
+    assert found.found.elements == 12 + 8 + 8
 
 
 def scaled(channels: int, repeats: int, lanes: int = 4) -> Graph:
