@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 from .output import clear_errors, human, print_json, require_folder
+from .paths import PATH
 
 __all__ = ["assemble", "disassemble"]
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
+@click.argument("file", type=PATH)
+@click.option("-o", "--output", type=PATH, help="Default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def disassemble(file: Path, output: Path | None, as_json: bool) -> None:
@@ -33,11 +34,11 @@ def disassemble(file: Path, output: Path | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option(
     "--config", "config_name", default="zynq7020", help="NAME or FILE.toml.", show_default=True
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.bin")
+@click.option("-o", "--output", type=PATH, required=True, help="FILE.bin")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def assemble(file: Path, config_name: str, output: Path, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .output import clear_errors, human, print_json, progress, table
+from .paths import PATH
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -56,9 +57,7 @@ class _BoardOption(click.Option):
 @click.option(
     "--config", "config_name", metavar="FILE.toml", help="An accelerator in place of the board's."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the files."
-)
+@click.option("-o", "--output", type=PATH, required=True, help="Folder for the files.")
 @click.option("--seeds", default=8, show_default=True, help="Placements to try, at most.")
 @click.option("--first-seed", type=int, help="The first one's seed, instead of the board's.")
 @click.option("--jobs", default=2, show_default=True, help="Placements at a time.")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .arrays import read_dimensions
+from .numbers import POSITIVE
 from .output import clear_errors, human, print_json, progress_line, require_folder, table
+from .paths import PATH
 from .records import record_paths, records_option
 
 if TYPE_CHECKING:
@@ -20,15 +22,15 @@ GPUS = ("opencl", "cuda", "webgpu")
 
 
 @click.command("compile")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "--target",
     default="vta",
     help="vta, vta:CONFIG, cpu, opencl, opencl:spirv, webgpu, cuda or cuda:ARCHITECTURE.",
     show_default=True,
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.dvt")
-@click.option("--dump", type=click.Path(path_type=Path), help="Folder for every intermediate form.")
+@click.option("-o", "--output", type=PATH, required=True, help="FILE.dvt")
+@click.option("--dump", type=PATH, help="Folder for every intermediate form.")
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension (cpu)."
 )
@@ -40,18 +42,20 @@ GPUS = ("opencl", "cuda", "webgpu")
 )
 @click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
 @click.option(
-    "--most-work", type=float, metavar="NUMBER", help="Elements a run may read and write (cpu)."
+    "--most-work", type=POSITIVE, metavar="NUMBER", help="Elements a run may read and write (cpu)."
 )
 @click.option(
     "--plans",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File of plans (vta): known ones are used again, new ones added.",
 )
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
 @click.option(
-    "--most-compile-seconds", type=float, metavar="NUMBER", help="Time that compiling may take."
+    "--most-compile-seconds", type=POSITIVE, metavar="NUMBER", help="Time that compiling may take."
 )
-@click.option("--most-memory", type=float, metavar="BYTES", help="Memory that compiling may take.")
+@click.option(
+    "--most-memory", type=POSITIVE, metavar="BYTES", help="Memory that compiling may take."
+)
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "fp16", "bf16"]),

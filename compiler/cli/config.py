@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .output import clear_errors, human, print_json, require_folder
+from .paths import PATH
 
 if TYPE_CHECKING:
     from dovetail.isa.config import HardwareConfig
@@ -54,7 +55,7 @@ def manual(which: str, as_json: bool) -> None:
 
 
 @config.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def check(file: Path, as_json: bool) -> None:
@@ -71,7 +72,7 @@ def check(file: Path, as_json: bool) -> None:
 
 
 @config.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--base", default="zynq7020", show_default=True, help="NAME or FILE to begin with.")
 @click.option("--force", is_flag=True, help="Replace FILE when it is there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")

@@ -7,13 +7,14 @@ import click
 
 from .arrays import read_dimensions
 from .output import clear_errors, human, print_json, progress, require_folder
+from .paths import PATH
 
 __all__ = ["convert"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.onnx")
+@click.argument("model", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="FILE.onnx")
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
 )

@@ -7,6 +7,7 @@ import click
 
 from .arrays import read_dimensions
 from .output import clear_errors, human, print_json, printable, progress
+from .paths import PATH
 
 if TYPE_CHECKING:
     from dovetail.runtime.generate.generator import Generator, Story
@@ -15,11 +16,11 @@ __all__ = ["generate"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option("--prompt", default="", help="The beginning of the text.")
 @click.option(
     "--tokenizer",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="llama2.c's (.bin) or Hugging Face's (tokenizer.json). Default: bytes are tokens.",
 )
@@ -90,6 +91,10 @@ def generate(
     from .building import build_for
     from .programs import open_module, opening
 
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("it is no text in UTF-8", param_hint="--prompt") from None
     named = Named(token, position, mask, logits, tuple(map(_cache, caches)))
     choose = sampler(temperature, seed)
     with progress(f"{opening(model)} {model.name}"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .output import clear_errors, human, print_json, progress, table
+from .paths import PATH
 
 if TYPE_CHECKING:
     from .facts import Facts
@@ -14,11 +15,9 @@ __all__ = ["inspect"]
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--target", default="vta", show_default=True, help="For a FILE that is a model.")
-@click.option(
-    "--key", type=click.Path(path_type=Path), metavar="KEY.pub", help="Check FILE's signature."
-)
+@click.option("--key", type=PATH, metavar="KEY.pub", help="Check FILE's signature.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def inspect(file: Path, target: str, key: Path | None, as_json: bool) -> None:

@@ -76,6 +76,10 @@ def clear_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except DovetailError as error:
             raise click.ClickException(printable(str(error))) from None
+        except MemoryError:
+            raise click.ClickException(
+                "there is not enough memory for what was asked; is a file larger than it should be?"
+            ) from None
         except OSError as error:
             if error.errno in (None, errno.EPIPE):
                 raise

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from .paths import PATH
+
 __all__ = ["record_paths", "records_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,4 +29,4 @@ def record_paths(names: Sequence[str]) -> tuple[Path, ...]:
     """The files."""
     from ..schedule.record_files import SHIPPED as FILE
 
-    return tuple(FILE if name == SHIPPED else Path(name) for name in names)
+    return tuple(FILE if name == SHIPPED else PATH.convert(name, None, None) for name in names)

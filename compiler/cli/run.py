@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .arrays import read_inputs, write_outputs
+from .numbers import LARGEST, POSITIVE
 from .output import clear_errors, human, print_json, progress, table
+from .paths import PATH
 from .records import record_paths, records_option
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ __all__ = ["run"]
 
 
 @click.command()
-@click.argument("module", type=click.Path(path_type=Path))
+@click.argument("module", type=PATH)
 @click.option("--target", default="vta", help="For a MODULE that is a model.", show_default=True)
 @records_option
 @click.option(
@@ -28,28 +30,28 @@ __all__ = ["run"]
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
 )
-@click.option("--output-dir", type=click.Path(path_type=Path), default=Path(), help="For NAME.npy.")
+@click.option("--output-dir", type=PATH, default=Path(), help="For NAME.npy.")
 @click.option(
     "--config", "config_name", help="For a program instead of a module: .s or .bin, input 'dram'."
 )
 @click.option(
     "--check",
     "checked",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="MODEL",
     help="The model that MODULE was compiled from: compare its layers with the interpreter.",
 )
 @click.option(
     "--require-signature",
     "key",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="KEY.pub",
     help="Run MODULE only if the owner of this key has signed it.",
 )
 @click.option("--sandbox", is_flag=True, help="In a process without files and network.")
 @click.option(
     "--sandbox-memory",
-    type=float,
+    type=POSITIVE,
     default=8 << 30,
     metavar="BYTES",
     help="Address space of the sandbox.",
@@ -57,7 +59,7 @@ __all__ = ["run"]
 )
 @click.option(
     "--sandbox-seconds",
-    type=int,
+    type=click.IntRange(1, LARGEST),
     default=600,
     help="Processor time of the sandbox.",
     show_default=True,
@@ -92,6 +94,12 @@ def run(
     from .building import build_for, build_rtl
     from .programs import is_model, open_module, opening, run_file
 
+    if checked and config_name:
+        raise click.UsageError("--check compares the layers of a model; a program has none")
+    if checked:
+        from ..front.table import open_model
+
+        open_model(checked)  # What is wrong with it is said before anything runs.
     arrays = read_inputs(inputs)
     if config_name:
         config = find_config(config_name)
@@ -116,8 +124,6 @@ def run(
     figures = {"outputs": write_outputs(output_dir, result.outputs), **result.figures()}
     if built:
         figures["build_seconds"] = built
-    if checked and config_name:
-        raise click.UsageError("--check compares the layers of a model; a program has none")
     if checked:
         from .layer_check import check_layers
 

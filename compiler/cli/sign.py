@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from .output import clear_errors, human, print_json
+from .paths import PATH
 
 __all__ = ["keygen", "sign"]
 
 
 @click.command()
-@click.argument("name", type=click.Path(path_type=Path))
+@click.argument("name", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def keygen(name: Path, as_json: bool) -> None:
@@ -25,10 +26,8 @@ def keygen(name: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("module", type=click.Path(path_type=Path))
-@click.option(
-    "--key", type=click.Path(path_type=Path), required=True, help="NAME.key, from dovetail keygen."
-)
+@click.argument("module", type=PATH)
+@click.option("--key", type=PATH, required=True, help="NAME.key, from dovetail keygen.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def sign(module: Path, key: Path, as_json: bool) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from .output import clear_errors, human, print_json, progress, table
+from .paths import PATH
 
 __all__ = ["validate"]
 
 
 @click.command()
-@click.argument("module", type=click.Path(path_type=Path))
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("module", type=PATH)
+@click.argument("model", type=PATH)
 @click.option("--seed", default=0, show_default=True, help="Chooses the symbols.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors

@@ -54,6 +54,8 @@ def read_entries(path: Path, kinds: Mapping[str, Fields] | None = None) -> list[
         ) from None
     except UnicodeDecodeError:
         raise ScheduleError(f"records {path}: no text in UTF-8; {hint}") from None
+    except RecursionError:
+        raise ScheduleError(f"records {path}: no records, but lists in lists; {hint}") from None
     version = found.get("version") if isinstance(found, dict) else None
     if version != VERSION:
         what = "no version" if version is None else f"version {version}"

@@ -142,7 +142,7 @@ def _trial(line: bytes) -> Trial | None:
     try:
         values = json.loads(line)
         found = Trial(**{**values, "features": tuple(values["features"])})
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     texts = (found.setting, found.key, found.title, found.error)
     numbers = (found.cost, found.baseline)

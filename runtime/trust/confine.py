@@ -27,10 +27,16 @@ CLONE_THREAD = 0x10000
 
 def limit(memory_bytes: int, cpu_seconds: int) -> None:
     """Bound memory and processor time of this process, let it write no file and dump no core."""
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for which, soft, hard in (
+        (resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1),
+        (resource.RLIMIT_AS, memory_bytes, memory_bytes),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        # What is bounded to less already stays so.
+        _, present = resource.getrlimit(which)
+        most = hard if present == resource.RLIM_INFINITY else min(hard, present)
+        resource.setrlimit(which, (min(soft, most), most))
 
 
 def confine(calls: Sequence[str] = CALLS) -> None:

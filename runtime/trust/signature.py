@@ -26,21 +26,28 @@ SIGNATURE_BYTES = 64
 def make_keys(stem: Path) -> tuple[Path, Path]:
     """Write a new pair of keys, ``STEM.key`` for the user alone and ``STEM.pub``; their paths.
 
-    Raises ModuleError when a file is there already or cannot be written, or for want of the package
-    ``cryptography``.
+    Raises ModuleError when a file is there already or cannot be written, which leaves neither,
+    or for want of the package ``cryptography``.
     """
     crypto = _Cryptography()
     private, public = stem.with_name(f"{stem.name}.key"), stem.with_name(f"{stem.name}.pub")
     key = crypto.new_key()
+    made: list[Path] = []
     try:
         for path, content, mode in (
             (private, crypto.private_pem(key), 0o600),
             (public, crypto.public_pem(key), 0o644),
         ):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            with open(os.open(path, flags, mode), "wb") as file:
+            handle = os.open(path, flags, mode)
+            made.append(path)
+            with open(handle, "wb") as file:
                 file.write(content)
-    except OSError as error:
+    except BaseException as error:
+        for each in made:
+            each.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise ModuleError(f"cannot write key {path}: {error.strerror}") from None
     return private, public
 

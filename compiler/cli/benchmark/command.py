@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from ..numbers import POSITIVE
 from ..output import clear_errors, human, print_json, progress_line, require_folder
+from ..paths import PATH
 from ..records import record_paths, records_option
 
 __all__ = ["benchmark"]
@@ -18,7 +20,7 @@ MB: the process at its largest; of accelerators their DRAM."""
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "--devices",
     default="sim,cpu",
@@ -30,12 +32,12 @@ MB: the process at its largest; of accelerators their DRAM."""
 )
 @click.option(
     "--mhz",
-    type=click.FloatRange(0, min_open=True),
+    type=POSITIVE,
     help="Clock of accelerators, if not their own.",
 )
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Inputs, as for dovetail quantize.  Default: random ones.",
 )
 @click.option(
@@ -45,10 +47,10 @@ MB: the process at its largest; of accelerators their DRAM."""
     type=click.IntRange(1),
     help="Samples of --data to take.",
 )
-@click.option("--labels", type=click.Path(path_type=Path), help="Classes of the samples, FILE.npy")
+@click.option("--labels", type=PATH, help="Classes of the samples, FILE.npy")
 @click.option(
     "--reference",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="MODEL",
     help="The float model, to compare outputs with.  Default: ort, where it is measured.",
 )
@@ -66,7 +68,7 @@ MB: the process at its largest; of accelerators their DRAM."""
     help="Threads of cpu and ort.",
 )
 @records_option
-@click.option("--svg", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
+@click.option("--svg", type=PATH, help="Write the picture, FILE.svg.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @clear_errors
 def benchmark(

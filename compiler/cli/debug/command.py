@@ -9,6 +9,7 @@ import click
 
 from ..arrays import random_inputs, read_inputs
 from ..output import clear_errors, human, print_json, progress
+from ..paths import PATH
 
 if TYPE_CHECKING:
     from ...debug.debugger import Debugger
@@ -17,21 +18,21 @@ __all__ = ["debug"]
 
 
 @click.command()
-@click.argument("module", type=click.Path(path_type=Path))
+@click.argument("module", type=PATH)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
 @click.option("--device", default="sim", help="sim or rtl.", show_default=True)
 @click.option(
     "--model",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="MODEL",
     help="The model that MODULE was compiled from: what check compares with.",
 )
 @click.option("-c", "--command", "commands", multiple=True, help="Do this; may be given often.")
-@click.option("--script", type=click.Path(path_type=Path), help="Do what FILE says, line by line.")
+@click.option("--script", type=PATH, help="Do what FILE says, line by line.")
 @click.option("--check", "checks", is_flag=True, help="Run the command check at the end.")
 @click.option(
     "--waves",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE.fst|FILE.vcd",
     help="Write waveforms of the RTL, where the commands have led, or --around.",
 )

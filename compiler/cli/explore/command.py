@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..output import clear_errors, human, print_json, progress, table
+from ..paths import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,18 +23,16 @@ SHOWN = 12
 
 
 @click.command()
-@click.argument("models", metavar="[MODEL]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("models", metavar="[MODEL]...", nargs=-1, type=PATH)
 @click.option(
     "--models",
     "more_models",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A quantised model's file; the same as MODEL.",
 )
-@click.option("--space", required=True, type=click.Path(path_type=Path), help="SPACE.toml")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
-)
+@click.option("--space", required=True, type=PATH, help="SPACE.toml")
+@click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  Default: one a core.")
 @click.option("--scheduler", help="Address of a Dask scheduler, to use its workers.")
 @click.option(
@@ -61,7 +60,7 @@ SHOWN = 12
 )
 @click.option(
     "--front-dir",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder that gets the designs of the front for --family: front_1.toml and so on.",
 )
 @click.option(

@@ -6,6 +6,7 @@ import click
 
 from ..arrays import read_dimensions
 from ..output import clear_errors, human, print_json, progress_line
+from ..paths import PATH
 
 __all__ = ["export"]
 
@@ -16,8 +17,8 @@ def export() -> None:
 
 
 @export.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FOLDER")
+@click.argument("model", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="FOLDER")
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
 )

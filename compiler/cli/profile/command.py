@@ -8,6 +8,7 @@ import click
 
 from ..arrays import random_inputs, read_dimensions, read_inputs
 from ..output import clear_errors, human, print_json, progress, require_folder
+from ..paths import PATH
 from ..records import record_paths, records_option
 
 if TYPE_CHECKING:
@@ -21,18 +22,18 @@ __all__ = ["profile"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "--target", default="vta", help="For a MODEL that is not compiled.", show_default=True
 )
 @click.option("--device", default="sim", help="sim or rtl.", show_default=True)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write the whole report, FILE.html.")
-@click.option("--trace", type=click.Path(path_type=Path), help="Write a Perfetto trace, FILE.")
-@click.option("--timeline", type=click.Path(path_type=Path), help="Write the picture, FILE.svg.")
+@click.option("--html", type=PATH, help="Write the whole report, FILE.html.")
+@click.option("--trace", type=PATH, help="Write a Perfetto trace, FILE.")
+@click.option("--timeline", type=PATH, help="Write the picture, FILE.svg.")
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A model or module to run alike, without --records, and to compare with in the report.",
 )
 @records_option

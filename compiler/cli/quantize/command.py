@@ -7,6 +7,7 @@ import click
 
 from ..arrays import read_dimensions
 from ..output import clear_errors, human, print_json, progress, require_folder
+from ..paths import PATH
 from .data import Given, data_options
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class _Share(click.ParamType):
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE.onnx")
+@click.argument("model", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="FILE.onnx")
 @data_options
 @click.option(
     "--method",

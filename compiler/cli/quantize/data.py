@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..paths import PATH
+
 if TYPE_CHECKING:
     from ...front.source import Normalization
     from ...quantize.data import Dataset
@@ -131,7 +133,6 @@ def _number(text: str) -> float:
     return found
 
 
-PATH = click.Path(path_type=Path)
 OPTIONS = (
     click.option(
         "--data",

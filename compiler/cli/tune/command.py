@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..arrays import read_dimensions
+from ..numbers import POSITIVE
 from ..output import clear_errors, human, print_json, progress
+from ..paths import PATH
 
 if TYPE_CHECKING:
     from ...tune.subject import Subject
@@ -18,17 +20,17 @@ __all__ = ["tune"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "--target",
     default="cpu",
     show_default=True,
     help="cpu, vta, vta:CONFIG, opencl, cuda or webgpu.",
 )
+@click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
+    "--minutes", type=POSITIVE, default=10.0, show_default=True, help="After which to end."
 )
-@click.option("--minutes", type=float, default=10.0, show_default=True, help="After which to end.")
 @click.option("--trials", type=click.IntRange(1), help="Measurements after which to end.")
 @click.option(
     "--jobs", type=click.IntRange(1), help="Processes that measure.  Default: half of the cores."

@@ -55,6 +55,8 @@ class SourceModel:
             model = onnx.load(path)
         except FileNotFoundError:
             raise ModelError(f"no model file {path}") from None
+        except MemoryError:
+            raise
         except Exception as error:
             # The reader raises its own classes, OSError and UnicodeDecodeError, by what is wrong.
             raise _not_onnx(path, f": {error}") from None

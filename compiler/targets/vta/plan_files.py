@@ -33,7 +33,7 @@ def read_plans(path: Path) -> PlanRecords:
         return {}
     except OSError as problem:
         raise ScheduleError(f"{path} cannot be read: {problem.strerror}") from None
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ScheduleError(f"{path} is not a file of plans: {problem}") from None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         raise ScheduleError(f"{path} is not a file of plans; required an object of plans by key")

@@ -1,6 +1,7 @@
 """Signatures: what is not signed, signed by another, or changed since is not loaded."""
 
 import hashlib
+import os
 import stat
 import subprocess
 from pathlib import Path
@@ -114,3 +115,11 @@ def test_what_is_no_key_is_refused(path: Path, keys: tuple[Path, Path], tmp_path
         load_signed(path, wrong)
     with pytest.raises(ModuleError, match="cannot read"):
         load_signed(path, tmp_path / "none")
+
+
+def test_a_pair_of_keys_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "own.pub").write_text("another's")
+    with pytest.raises(ModuleError, match=r"own\.pub: File exists"):
+        make_keys(tmp_path / "own")
+    assert os.listdir(tmp_path) == ["own.pub"]
+    assert (tmp_path / "own.pub").read_text() == "another's"
