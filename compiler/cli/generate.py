@@ -94,7 +94,7 @@ def generate(
     try:
         prompt.encode()
     except UnicodeEncodeError:
-        raise click.BadParameter("it is no text in UTF-8", param_hint="--prompt") from None
+        raise click.BadParameter("it is not text in UTF-8", param_hint="--prompt") from None
     named = Named(token, position, mask, logits, tuple(map(_cache, caches)))
     choose = sampler(temperature, seed)
     with progress(f"{opening(model)} {model.name}"):

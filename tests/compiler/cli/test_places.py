@@ -62,7 +62,7 @@ def test_a_number_of_seconds_that_cannot_be_is_refused(seconds: str) -> None:
 
 
 def test_a_prompt_that_is_no_text_is_refused() -> None:
-    refused(invoke("generate", "x.dvt", "--prompt", "\udcff"), "no text in UTF-8", code=2)
+    refused(invoke("generate", "x.dvt", "--prompt", "\udcff"), "not text in UTF-8", code=2)
 
 
 def test_a_file_larger_than_memory_is_an_error(digits_model: Path, tmp_path: Path) -> None:
