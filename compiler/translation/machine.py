@@ -64,10 +64,10 @@ def _load(state: State, load: Load) -> None:
         write(state.words[memory], cells[data], found)
         return
     if memory is Memory.PAR and not (state.known[places].all() or load.step or len(padding)):
-        # The host makes these anew for each run.
+        # The host makes some of these anew for each run.
         given = words_of(state.dram.moved(lambda x: x[places]))
         state.parameters[cells[data]] = given.astype(np.int32).view(np.uint8)
-        state.made[cells[data]] = True
+        state.made[cells[data]] = ~state.known[places].all(axis=1)
         return
     _constant(state, places, load)
     raw = np.where(outside, np.uint8(load.pad_value & 0xFF), state.bytes[places])

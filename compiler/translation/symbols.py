@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -216,7 +217,7 @@ def of_pairs(table: Array, a: Symbols, b: Symbols) -> Symbols:
     """A function of two bytes: ``table`` int8[256, 256], by ``a`` and ``b``.
 
     Which of the two comes first has no influence.  A function of two functions of the same pair is
-    one of that pair.
+    one of that pair, and one of a byte and a known one is a table of that byte.
     """
     wide = np.array([len(row) == PAIRS for row in _TABLES.rows])
     nested = (a.roots == b.roots) & wide[a.tables] & wide[b.tables]
@@ -233,7 +234,19 @@ def of_pairs(table: Array, a: Symbols, b: Symbols) -> Symbols:
         rows = [table[tuple(_TABLES.rows[number] + 128 for number in case)] for case in cases.T]
         found = np.array([_TABLES.number(each) for each in rows])
         roots[nested], tables[nested] = a.roots[nested], found[places.reshape(-1)]
-    return mapped(roots, tables)
+    made = mapped(roots, tables)
+    known = is_constant(b)
+    _of_known(made, table, a, b, known)
+    _of_known(made, table.T, b, a, is_constant(a) & ~known)
+    return made
+
+
+def _of_known(made: Symbols, table: Array, x: Symbols, other: Symbols, known: Array) -> None:
+    """Make ``made`` the function of ``x`` that ``table`` is, where ``other`` is known."""
+    for number in np.unique(other.tables[known]):
+        byte = _TABLES.rows[number][0]
+        places = known & (other.tables == number)
+        write(made, places, apply_table(x.moved(itemgetter(places)), table[:, byte + 128]))
 
 
 def multiplied(x: Array, weights: Array) -> Array:
