@@ -2,24 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.memories import Memory, Unit
+from dovetail.isa.memories import Unit
 
 from ...options import Overlap
+from .bank_waits import bank_waits, in_parts
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
 from .choice import Choice
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .model import unit_cycles
 from .place import Item, NoRoomError, place
-from .stream import StreamedLayer, Tile
+from .stream import StreamedLayer
 
 __all__ = ["Ends", "Placer", "Plan"]
 
@@ -145,8 +144,10 @@ class Placer:
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }
-        for item, start in zip(buffers, starts[len(kept) :], strict=True):
+        placed = list(zip(buffers, starts[len(kept) :], strict=True))
+        for item, start in placed:
             places[item.first, item.activation.name] = start
+        planned = in_parts(self.layers, choices, planned, placed, self.config, _members(blocks))
         return Plan(
             tuple(planned),
             cascades,
@@ -155,7 +156,7 @@ class Placer:
             frozenset(streamed),
             tuple(choices),
             gone,
-            self._waits(choices, buffers, starts[len(kept) :]),
+            bank_waits(self.layers, choices, planned, placed, self.config),
         )
 
     def _placed(
@@ -188,38 +189,6 @@ class Placer:
             groups[members.start], planned[members.start : members.stop] = found
         return groups, starts or place(items, names, self.config)
 
-    def _waits(
-        self, choices: Sequence[Choice], buffers: Sequence[Item], starts: Sequence[int]
-    ) -> dict[int, int]:
-        """Cycles in which units of a layer in tiles wait for banks: where buffers that two of them
-        read, or write, share a bank, these work one after the other.
-        """
-        size = self.config.bank_words(Memory.ACT)
-        of_layer: dict[int, list[tuple[Item, set[int]]]] = {}
-        for item, start in zip(buffers, starts, strict=True):
-            banks = set(range(start // size, (start + item.words - 1) // size + 1))
-            of_layer.setdefault(item.first, []).append((item, banks))
-        waits: dict[int, int] = {}
-        for choice in choices:
-            if not isinstance(choice.how, Tile):
-                continue
-            busy = unit_cycles(self.layers[choice.first].kernel, self.config)
-            for (one, banks), (other, others) in combinations(of_layer.get(choice.first, ()), 2):
-                if not banks & others:
-                    continue
-                for mine, its in ((one.readers, other.readers), (one.writers, other.writers)):
-                    cycles = max(
-                        (
-                            min(busy.get(a, choice.dram), busy.get(b, choice.dram))
-                            for (_, a), (_, b) in product(mine, its)
-                            if a is not b
-                        ),
-                        default=0,
-                    )
-                    if cycles:
-                        waits[choice.first] = waits.get(choice.first, 0) + cycles
-        return waits
-
     def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
         """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.
 
@@ -234,6 +203,11 @@ class Placer:
         if not writers:
             writers.add((first, Unit.LOAD))
         return Item(activation, first, end - 1, frozenset(readers), words, frozenset(writers))
+
+
+def _members(groups: Iterable[int]) -> frozenset[int]:
+    """The layers of groups that run block by block, from the numbers of the first ones."""
+    return frozenset(first + n for first in groups for n in range(GROUP))
 
 
 def _lengthened(item: Item, groups: Iterable[range]) -> Item:

@@ -17,7 +17,7 @@ from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
 from .read_nests import HIGH, LOW
 from .schedules import AXES, Scheduled, Tiling
-from .windows import SLOTS, Window, localized, windows_of
+from .windows import SLOTS, Window, localized, row_step, windows_of
 
 __all__ = [
     "ROW_PARTS",
@@ -50,6 +50,9 @@ may have more parts than WGT asks for.
 
 TILE_CYCLES = 32
 """Estimate: what one more tile costs, or part of its sums or inputs, beside what it moves."""
+
+BEGIN = 8
+"""Estimate: part of the time that a first tile's inputs take in which nothing else runs."""
 
 
 class TileError(DoesNotFitError):
@@ -124,6 +127,7 @@ def stream_tiles(
     """
     refs = kernel.refs
     uneven, far = _uneven(kernel, activations), kernel.is_far
+    steps = {name: row_step(kernel, x) for name, x in activations.items()}
     sizes = [
         each
         for each in _sizes(kernel, refs, config)
@@ -137,7 +141,9 @@ def stream_tiles(
 
     def estimates(sizes: Mapping[str, int], least: Sequence[int] = ()) -> Iterator[Tile]:
         for outer, held in product(OUTER, (*least, *_parts_held(kernel, activations, sizes))):
-            yield _estimate(kernel, refs, activations, sizes, outer, config, depth, late, held)
+            yield _estimate(
+                kernel, refs, activations, sizes, outer, config, depth, late, held, steps
+            )
 
     tiles = [tile for each in sizes for tile in estimates(each, (0,))]
     least = min((tile.cycles for tile in tiles), default=0)
@@ -287,9 +293,10 @@ def _estimate(
     depth: int,
     late: frozenset[str],
     held: int,
+    steps: Mapping[str, int],
 ) -> Tile:
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
-    tile, and for each tile.  held: as of ``Tile``.
+    tile, and for each tile.  held: as of ``Tile``.  steps: from one row of each to the next.
     """
     extents = kernel.extents
     cut = {axis: sizes[axis] for axis in AXES} | ({"k": held} if held else {})
@@ -297,11 +304,12 @@ def _estimate(
     parts = extents.get("k", 1) // sizes.get("k", 1)
     inside, order = extents | cut, (*outer, "k") if held else outer
     written = kernel.nests[-1].name
-    traffic, alone, words = Traffic(config), Traffic(config), 0
+    traffic, alone, begin, words = Traffic(config), Traffic(config), Traffic(config), 0
     for name, activation in activations.items():
         ref = refs[name]
         spans = [index.limits(inside) for index in ref.indices[:3]]
         shape = [high - low + 1 for low, high in spans]
+        shape[1] = -(-shape[1] // steps[name])
         row = shape[2] * config.word_bytes(Memory.ACT)
         if tiles["x"] == 1:
             shape[2] = ref.buffer.shape[2]
@@ -311,6 +319,8 @@ def _estimate(
         if name in late and not activation.image:
             move = alone.write if name == written else alone.read
             move(shape[0] * shape[1], row, 1)
+        elif name != written and not activation.image:
+            begin.read(shape[0] * shape[1], row, 1)
         if name != written and activation.image:
             turns, row = image_reads(activation.image, config)
             traffic.read(again * turns * shape[0] * shape[1], row, again * turns * shape[0])
@@ -334,7 +344,7 @@ def _estimate(
     busiest = max(traffic.cycles, computing + max(alone.dram_cycles, waiting))
     pieces = prod(tiles[axis] for axis in AXES) * parts
     pieces += prod(tiles.values()) if held else 0
-    cycles = busiest + finish + TILE_CYCLES * pieces
+    cycles = busiest + begin.dram_cycles // BEGIN + finish + TILE_CYCLES * pieces
     return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles, held)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
@@ -10,11 +11,20 @@ from ...loops.affine import Linear
 from ...loops.expressions import Expr, Variable
 from .image import Span, cut, load_windows
 from .layers.activation import Activation
-from .nest import Kernel, Ref, map_refs
+from .nest import Kernel, Ref, Total, map_refs
 from .record import Frame
 from .schedules import AXES, Tiling
 
-__all__ = ["SLOTS", "Slots", "Window", "load_parts", "localized", "store_part", "windows_of"]
+__all__ = [
+    "SLOTS",
+    "Slots",
+    "Window",
+    "load_parts",
+    "localized",
+    "row_step",
+    "store_part",
+    "windows_of",
+]
 
 SLOTS = 2
 """Buffers for each activation in DRAM: one is filled or emptied while a tile works on another."""
@@ -28,6 +38,9 @@ COLUMNS = 2
 So two buffers of one width have one shape, whatever touches them.
 """
 
+ROWS = 1
+"""The axis of rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -38,6 +51,7 @@ class Window:
     an index of the loops over tiles.
     depth: tiles, or parts of one, under way at once.
     turns: parts of a tile's sums that find their blocks in one buffer, if not all do.
+    step: from a row that the buffer holds to the next, where the kernel skips those between.
     """
 
     activation: Activation
@@ -45,6 +59,7 @@ class Window:
     origin: tuple[Linear, Linear, Linear]
     depth: int = SLOTS
     turns: int = 1
+    step: int = 1
 
     @property
     def slots(self) -> int:
@@ -80,7 +95,9 @@ class Window:
     ) -> tuple[Load, ...]:
         """Fetch the part of one tile, halo included, into the buffer at word ``sram``."""
         part = self._parts(tile)
-        return tuple(load_parts(self.activation, part, self.shape, sram, dram, bus_bytes))
+        return tuple(
+            load_parts(self.activation, part, self.shape, sram, dram, bus_bytes, self.step)
+        )
 
     def stores(self, tile: Mapping[str, int], sram: int, dram: int) -> tuple[Store, ...]:
         """Put the part of one tile, but for its halo, from the buffer at word ``sram``."""
@@ -101,10 +118,12 @@ def load_parts(
     sram: int,
     dram: int,
     bus_bytes: int,
+    step: int = 1,
 ) -> Iterator[Load]:
     """Fetch blocks, rows and columns ``part`` of ``x``, whose halo it has in DRAM not.
 
     shape: blocks, rows and columns of the buffer; ``sram``: its word that gets the first.
+    step: from a row of the part to the next; if more than 1, none lies in the halo.
     """
     blocks, rows, columns = part
     if x.image:
@@ -112,7 +131,7 @@ def load_parts(
         yield from load_windows(x, (blocks, rows, columns), strides, sram, dram, bus_bytes)
         return
     top, left = x.halo[:2]
-    above, height, below = cut(rows, top, x.height)
+    above, height, below = cut(rows, top, x.height) if step == 1 else (0, rows[1], 0)
     before, width, after = cut(columns, left, x.width)
     first = (max(rows[0] - top, 0), max(columns[0] - left, 0))
     yield Load(
@@ -122,7 +141,7 @@ def load_parts(
         count_x=width,
         count_y=height,
         count_z=blocks[1],
-        dram_stride_y=_bytes(x, 0, 1, 0),
+        dram_stride_y=_bytes(x, 0, step, 0),
         dram_stride_z=_bytes(x, 1, 0, 0),
         sram_stride_y=shape[2],
         sram_stride_z=shape[1] * shape[2],
@@ -255,13 +274,34 @@ def windows_of(
     """The window of each of ``activations`` that ``kernel``, not yet in tiles, touches."""
     refs = kernel.refs
     return {
-        name: _window(kernel.extents, refs[name], activations[name], tiling)
+        name: _window(kernel, refs[name], activations[name], tiling)
         for name in refs
         if name in activations
     }
 
 
-def _window(extents: Mapping[str, int], ref: Ref, activation: Activation, tiling: Tiling) -> Window:
+def row_step(kernel: Kernel, x: Activation) -> int:
+    """From a row of ``x`` that ``kernel``, not yet in tiles, reads to the next: a 1x1 convolution
+    with steps of 2 skips every second one.
+
+    1 where it writes ``x``, or reads some of its halo.
+    """
+    if x.image or x.grid or x.name == kernel.nests[-1].name:
+        return 1
+    steps, last = 0, x.halo[0] + x.height - 1
+    for nest in kernel.nests:
+        extents = nest.extents
+        for index in (ref.indices[ROWS] for ref in nest.refs if ref.buffer.name == x.name):
+            low, high = index.limits(extents)
+            if low < x.halo[0] or high > last or isinstance(nest.value, Total):
+                return 1
+            moving = (atom.name for atom in index.terms if isinstance(atom, Variable))
+            steps = gcd(steps, *(index.coefficient(name) for name in moving if extents[name] > 1))
+    return max(steps, 1)
+
+
+def _window(kernel: Kernel, ref: Ref, activation: Activation, tiling: Tiling) -> Window:
+    extents, step = kernel.extents, row_step(kernel, activation)
     sizes = {axis: tiling.sizes[axis] for axis in AXES}
     inside, turns = {**extents, **sizes}, 1
     if tiling.held and ref.indices[0].coefficient("k"):
@@ -281,10 +321,11 @@ def _window(extents: Mapping[str, int], ref: Ref, activation: Activation, tiling
         origin.append(Linear(low, moves))
     return Window(
         activation,
-        (shape[0], shape[1], shape[2]),
+        (shape[0], -(-shape[ROWS] // step), shape[2]),
         (origin[0], origin[1], origin[2]),
         tiling.depth,
         turns,
+        step,
     )
 
 
@@ -299,9 +340,11 @@ def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
         if window is None:
             return ref
         small = replace(ref.buffer, shape=(*window.shape, ref.buffer.shape[-1]))
-        indices = tuple(
+        block, row, column = (
             index - origin for index, origin in zip(ref.indices[:3], window.origin, strict=True)
         )
-        return Ref(small, (*indices, ref.indices[3]))
+        terms = {atom: factor // window.step for atom, factor in row.terms.items()}
+        row = Linear(row.constant // window.step, terms)
+        return Ref(small, (block, row, column, ref.indices[3]))
 
     return replace(kernel, nests=tuple(map_refs(nest, local) for nest in kernel.nests))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 import numpy as np
 import onnx
@@ -24,7 +25,7 @@ from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.compiler.targets.vta.plan import Ends, Plan
 from dovetail.compiler.targets.vta.planner import plan_layers
-from dovetail.compiler.targets.vta.stream import stream_schedule
+from dovetail.compiler.targets.vta.stream import stream_schedule, stream_tiles, streamed_layer
 from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
@@ -204,3 +205,21 @@ def test_parameters_of_a_sum_outlast_those_of_many_channels() -> None:
     x = net.conv(net.input(5, 6, 5), 150, (1, 1))
     y = net.conv(net.conv(x, 5, (1, 1)), 150, (1, 1))
     assert_exact(net.model(net.add(x, y)), replace(TINY, act_depth=1024), 1)
+
+
+@pytest.mark.parametrize(("kernel", "rows"), [(1, [0, 2, 4, 6, 8]), (3, list(range(9)))])
+def test_rows_that_steps_skip_are_not_loaded(kernel: int, rows: list[int]) -> None:
+    """A 1x1 convolution with steps of 2 reads 5 of 9 rows, a 3x3 one all."""
+    net, config = Network(np.random.default_rng(2)), replace(TINY, act_depth=128, act_banks=2)
+    x, size = net.conv(net.input(3, 9, 9), 16, (1, 1)), (kernel, kernel)
+    model = net.model(net.conv(x, 16, size, strides=(2, 2), pads=(kernel // 2,) * 4))
+    layer = lowered(model)[0][1]
+    (source,) = layer.inputs
+    whole = {source.name: source}
+    tile = next(x for x in stream_tiles(layer.kernel, whole, TINY) if x.sizes["y"] == 5)
+    window = streamed_layer(layer, whole, tile).windows[source.name]
+    (load,) = window.loads({}, 0, 0, TINY.bus_bytes)
+    row = source.width * LANES
+    assert [y * load.dram_stride_y // row for y in range(load.count_y)] == rows
+    assert tile.words == window.words == prod(window.shape)
+    assert_exact(model, config, 3)
