@@ -1,6 +1,6 @@
 """Every access of a statement to a buffer, with what holds where it happens."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..dtypes import DType
@@ -70,16 +70,18 @@ def accesses(
     bounds: Bounds,
     intrinsics: Mapping[str, Intrinsic] | None = None,
     loops: tuple[For, ...] = (),
+    of: Container[str] | None = None,
 ) -> list[Access]:
     """The accesses of ``stmt``, in the order of its text, reads of a write first.
 
+    of: names of the buffers whose accesses are wanted; None: all.
     ``loops`` are loops that it is a part of the body of, and that the accesses count among theirs;
     ``bounds`` hold outside them.  An intrinsic that is not in ``intrinsics`` is taken to read and
     write all its operands.
     """
     for loop in loops:
         bounds = bounds.loop(loop.variable, Simplifier(bounds).expr(loop.extent))
-    collector = _Collector(intrinsics or {})
+    collector = _Collector(intrinsics or {}, of)
     collector.statement(stmt, _Place(loops, Simplifier(bounds), {}, {}, False))
     return collector.found
 
@@ -93,10 +95,12 @@ class _Place:
     conditional: bool
     opaque: frozenset[str] = frozenset()
 
-    def inner(self, bounds: Bounds) -> "_Place":
-        if bounds is self.simplifier.bounds:
+    def inner(self, bounds: Bounds, loops: tuple[For, ...] | None = None) -> "_Place":
+        if bounds is self.simplifier.bounds and loops is None:
             return self
-        return replace(self, simplifier=Simplifier(bounds))
+        loops = self.loops if loops is None else loops
+        simplifier = Simplifier(bounds)
+        return _Place(loops, simplifier, self.lets, self.allocated, self.conditional, self.opaque)
 
     def surviving(self, stmt: Stmt) -> "_Place":
         bounds = self.simplifier.bounds.surviving(stmt)
@@ -112,8 +116,9 @@ class _Place:
 
 
 class _Collector:
-    def __init__(self, intrinsics: Mapping[str, Intrinsic]) -> None:
+    def __init__(self, intrinsics: Mapping[str, Intrinsic], of: Container[str] | None) -> None:
         self.intrinsics = intrinsics
+        self.of = of
         self.found: list[Access] = []
 
     def statement(self, stmt: Stmt, place: _Place) -> None:
@@ -126,8 +131,8 @@ class _Collector:
             case For(variable=name, extent=extent, body=body):
                 self.reads((extent,), stmt, place)
                 limit = place.simplifier.expr(place.expr(extent))
-                inner = place.inner(bounds.loop(name, limit)).surviving(body)
-                self.statement(body, replace(inner, loops=(*place.loops, stmt)))
+                inner = bounds.loop(name, limit).surviving(body)
+                self.statement(body, place.inner(inner, (*place.loops, stmt)))
             case If(condition=condition, then=then, otherwise=otherwise):
                 self.reads((condition,), stmt, place)
                 self.statement(then, place.where(condition))
@@ -174,6 +179,8 @@ class _Collector:
         function: BinaryFunction | None = None,
         within: frozenset[str] = frozenset(),
     ) -> None:
+        if self.of is not None and buffer.name not in self.of:
+            return
         index = tuple(place.simplifier.linear(place.expr(each)) for each in indices)
         self.found.append(
             Access(

@@ -88,13 +88,11 @@ class Linear:
 
     def to_expr(self) -> Expr:
         """As an expression: terms that are added first, greater factors first."""
-        if len(self.terms) > 1:
-            ordered = sorted(
-                self.terms.items(),
-                key=lambda term: (term[1] < 0, -abs(term[1]), expr_to_text(term[0])),
-            )
-        else:
-            ordered = list(self.terms.items())
+        ordered = list(self.terms.items())
+        if len(ordered) > 1:
+            if len(set(self.terms.values())) < len(ordered):
+                ordered.sort(key=lambda term: expr_to_text(term[0]))
+            ordered.sort(key=lambda term: (term[1] < 0, -abs(term[1])))
         constant = self.constant
         result: Expr | None = None
         if ordered and ordered[0][1] < 0:

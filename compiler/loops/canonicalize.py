@@ -126,7 +126,9 @@ class _Canonicalizer:
             if limit is not None and limit < int(extent.value):
                 shorter = replace(stmt, extent=Constant(limit, DType.INT64), body=body.then)
                 return self._for(shorter, here)
-        return body if body == Block(()) else replace(stmt, extent=extent, body=body)
+        if body == Block(()):
+            return body
+        return For(stmt.variable, extent, stmt.kind, body, stmt.annotations)
 
     def _if(self, condition: Expr, then: Stmt, otherwise: Stmt | None, here: Simplifier) -> Stmt:
         if isinstance(condition, Constant):

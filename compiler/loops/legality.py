@@ -11,6 +11,7 @@ from .places import places
 from .text import statement_to_text
 
 __all__ = [
+    "FREE",
     "band_conflict",
     "carried",
     "describe",
@@ -50,7 +51,7 @@ def carried(
     if not open_:
         return None
     later = {loop.variable: Order.LATER}
-    found = [each for each in accesses(loop, bounds, intrinsics) if each.buffer.name in open_]
+    found = accesses(loop, bounds, intrinsics, of=open_)
     for first, second in pairs(found, reductions=reductions):
         if first.loops and second.loops and may_meet(first, second, later):
             return first, second

@@ -85,7 +85,11 @@ def with_bodies(stmt: Stmt, new: tuple[Stmt, ...]) -> Stmt:
             return block(*new)
         case If(condition=condition, otherwise=otherwise):
             return If(condition, new[0], None if otherwise is None else new[1])
-        case For() | While() | Allocate() | Let():
+        case For():
+            return For(stmt.variable, stmt.extent, stmt.kind, new[0], stmt.annotations)
+        case Allocate(buffer=buffer):
+            return Allocate(buffer, new[0])
+        case While() | Let():
             return replace(stmt, body=new[0])
         case _:
             return stmt
@@ -123,7 +127,7 @@ def rebuilt(node: Stmt, expr: Callable[[Expr], Expr], recur: Callable[[Stmt], St
             new_extent, new_body = expr(extent), recur(body)
             if new_extent is extent and new_body is body:
                 return node
-            return replace(node, extent=new_extent, body=new_body)
+            return For(node.variable, new_extent, node.kind, new_body, node.annotations)
         case While(condition=condition, body=body):
             return replace(node, condition=expr(condition), body=recur(body))
         case If(condition=condition, then=then, otherwise=otherwise):

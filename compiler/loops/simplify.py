@@ -63,8 +63,10 @@ class Simplifier:
     def _combine(
         self, expr: Expr, below: tuple[tuple[Expr, Linear | None], ...]
     ) -> tuple[Expr, Linear | None]:
-        operands = tuple(simple for simple, _ in below)
-        forms = tuple(form for _, form in below)
+        operands: tuple[Expr, ...] = ()
+        forms: tuple[Linear | None, ...] = ()
+        if below:
+            operands, forms = zip(*below, strict=True)
         if expr.dtype is DType.INT64:
             form = self._index(expr, operands, forms)
             if (

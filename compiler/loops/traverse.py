@@ -35,6 +35,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+LEAVES = (Variable, Constant)
+
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly below ``expr``."""
@@ -65,6 +67,11 @@ def fold(
     ``memo`` keeps results by identity between calls (and their nodes alive).
     """
     known: dict[int, tuple[Expr, T]] = {} if memo is None else memo
+    if id(expr) in known:
+        return known[id(expr)][1]
+    if isinstance(expr, LEAVES):
+        known[id(expr)] = (expr, result := combine(expr, ()))
+        return result
     stack = [expr]
     while stack:
         node = stack[-1]
@@ -75,7 +82,7 @@ def fold(
         for each in below:
             if id(each) in known:
                 continue
-            if isinstance(each, Variable | Constant):
+            if isinstance(each, LEAVES):
                 known[id(each)] = (each, combine(each, ()))
             else:
                 waiting.append(each)
@@ -83,7 +90,8 @@ def fold(
             stack += reversed(waiting)
             continue
         stack.pop()
-        known[id(node)] = (node, combine(node, tuple(known[id(each)][1] for each in below)))
+        # A list first: this runs for every node, and a generator takes longer.
+        known[id(node)] = (node, combine(node, tuple([known[id(each)][1] for each in below])))
     return known[id(expr)][1]
 
 

@@ -51,11 +51,7 @@ class ComputeAt:
         statements = _statements(inner.stmt)
         producers = self._divided(statements, intrinsics, what)
         place = loop_site.body.down(buffer.name)
-        found = [
-            access
-            for access in accesses(place.stmt, place.bounds, intrinsics)
-            if access.buffer.name == buffer.name
-        ]
+        found = accesses(place.stmt, place.bounds, intrinsics, of=(buffer.name,))
         box = box_of(found, buffer.shape, place.bounds)
         new = replace(buffer, shape=box.shape)
         moved = [
@@ -136,7 +132,7 @@ class ComputeAt:
         what: str,
     ) -> Stmt:
         """A statement that writes the buffer, made to write only the box."""
-        found = [a for a in accesses(stmt, Bounds(), intrinsics) if a.buffer.name == buffer.name]
+        found = accesses(stmt, Bounds(), intrinsics, of=(buffer.name,))
         index = found[0].index
         if any(access.index != index for access in found):
             raise ScheduleError(f"{what}: it is written from other elements of itself")
@@ -184,10 +180,7 @@ def _at(body: Stmt, above: Sequence[tuple[Stmt, int]]) -> Stmt:
 
 
 def _reads(stmt: Stmt, name: str, intrinsics: Intrinsics) -> int:
-    return sum(
-        access.reads and access.buffer.name == name
-        for access in accesses(stmt, Bounds(), intrinsics)
-    )
+    return sum(access.reads for access in accesses(stmt, Bounds(), intrinsics, of=(name,)))
 
 
 def _statements(body: Stmt) -> tuple[Stmt, ...]:

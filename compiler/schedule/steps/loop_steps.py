@@ -9,6 +9,7 @@ from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variabl
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, If, LoopKind, block
 from ...loops.legality import (
+    FREE,
     describe,
     race,
 )
@@ -143,7 +144,7 @@ class SetKind:
             raise ScheduleError(
                 f"{self.kind} loop {self.loop}: its extent is not constant; split it with a guard"
             )
-        conflict = race(new, site.bounds, intrinsics)
+        conflict = race(new, site.bounds, intrinsics) if self.kind in FREE else None
         if conflict is not None:
             raise ScheduleError(
                 f"{self.kind} loop {self.loop}: iterations touch the same element of "

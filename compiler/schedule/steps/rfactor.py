@@ -55,11 +55,7 @@ class Rfactor:
         site, root = find_loop(function, self.root)
         update, lanes = self._update(root, what)
         bounds = site.bounds
-        found = [
-            access
-            for access in accesses(root, bounds, intrinsics)
-            if access.buffer.name == update.buffer.name
-        ]
+        found = accesses(root, bounds, intrinsics, of=(update.buffer.name,))
         if len(found) != 1:
             raise ScheduleError(f"{what}: its result is read there")
         target = update.buffer

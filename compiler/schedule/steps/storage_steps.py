@@ -132,8 +132,7 @@ def _starts_anew(
 
 
 def _of(name: str, stmt: Stmt, bounds: Bounds, intrinsics: Intrinsics) -> list[Access]:
-    found = accesses(stmt, bounds, intrinsics)
-    return [access for access in found if access.buffer.name == name]
+    return accesses(stmt, bounds, intrinsics, of=(name,))
 
 
 def _body(
