@@ -24,7 +24,7 @@ from .layers.fixed_point_add import is_exact
 from .layers.fixed_point_product import find_scale
 from .operators import AnyAdd, AnyFinish, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
-from .row_problems import norm_problem, scaled_problem, softmax_problem
+from .row_problems import row_problem
 
 __all__ = [
     "ON_ACCELERATOR",
@@ -81,12 +81,8 @@ def node_refusals(
         reason = _reason(graph, node, makers, readers, lanes)
         if reason is None:
             reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
-        if reason is None and isinstance(node.operator, RowSoftmax):
-            reason = softmax_problem(graph, node, makers, readers, lanes, row_words)
-        if reason is None and isinstance(node.operator, ScaledSum | ScalesOfWords):
-            reason = scaled_problem(graph, node, makers, readers, lanes, row_words)
-        if reason is None and isinstance(node.operator, RowNorm):
-            reason = norm_problem(graph, node, lanes, row_words)
+        if reason is None:
+            reason = row_problem(graph, node, makers, readers, lanes, row_words)
         if reason is not None:
             found[number] = Refusal(reason, node.origin)
     return found

@@ -1,10 +1,11 @@
-"""Why the accelerator does not compute a softmax of rows, or normalise them."""
+"""Why the accelerator does not compute a softmax of rows, normalise them, or scale their sums."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ...graph.ir import Graph, Node
+from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...graph.operators.integer.softmax import RowSoftmax
@@ -16,10 +17,15 @@ __all__ = [
     "is_softmaxed",
     "lane_fill",
     "must_end_low",
-    "norm_problem",
-    "scaled_problem",
-    "softmax_problem",
+    "row_problem",
 ]
+
+NEEDS = {
+    RowSoftmax: "softmax needs",
+    RowNorm: "normalisations need",
+    ScaledSum: "scaled sums need",
+}
+"""Operators that PAR holds parameters of rows for, and how a message names them."""
 
 MADE = (Add, Lookup, Requantize)
 """Operators of layers that may make a mask."""
@@ -28,7 +34,7 @@ LEAST = -128
 """What lanes without a channel hold in rows of which the largest is taken."""
 
 
-def softmax_problem(
+def row_problem(
     graph: Graph,
     node: Node,
     makers: Mapping[str, Node],
@@ -36,13 +42,38 @@ def softmax_problem(
     lanes: int,
     row_words: int,
 ) -> str | None:
-    """Why not; None if it does.
+    """Why it does not compute ``node``; None if it does, or the node is none of these.
 
     lanes: of a block.  row_words: of PAR, 0 in a configuration without row_parameters.
     """
+    where, operator = f"node {node.origin!r}", node.operator
+    if isinstance(operator, ScalesOfWords):
+        alone = [isinstance(each.operator, ScaledSum) for each in readers.get(node.output, ())]
+        if alone != [True] or operator.lanes != lanes > 1:
+            return f"{where}: words of parameters that no layer reads as its own"
+        return None
+    needs = NEEDS.get(type(operator))
+    if needs and not row_words:
+        return f"{where}: the configuration has no row_parameters, which {needs}"
+    match operator:
+        case RowSoftmax():
+            return _softmax_problem(graph, node, makers, readers, lanes)
+        case RowNorm():
+            words = -(-graph.types[node.inputs[0]].shape[-1] // lanes)
+            return _par_problem(where, words, "scales and biases of channels", row_words)
+        case ScaledSum():
+            return _sum_problem(graph, node, makers, row_words)
+    return None
+
+
+def _softmax_problem(
+    graph: Graph,
+    node: Node,
+    makers: Mapping[str, Node],
+    readers: Mapping[str, Sequence[Node]],
+    lanes: int,
+) -> str | None:
     where, x = f"node {node.origin!r}", node.inputs[0]
-    if not row_words:
-        return f"{where}: the configuration has no row_parameters, which softmax needs"
     if len(readers[x]) > 1 or x in graph.outputs or x in graph.constants:
         return f"{where}: {x!r} is read elsewhere too; required a tensor for softmax alone"
     channels = graph.types[x].shape[-1]
@@ -92,38 +123,11 @@ def lane_fill(graph: Graph, name: str) -> int:
     return 0
 
 
-def norm_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | None:
-    """As ``softmax_problem``."""
-    where, channels = f"node {node.origin!r}", graph.types[node.inputs[0]].shape[-1]
-    if not row_words:
-        return f"{where}: the configuration has no row_parameters, which normalisations need"
-    blocks = -(-channels // lanes)
-    if blocks >= row_words // 2:
-        return (
-            f"{where}: par scratchpad: {blocks} words required for scales and biases of channels, "
-            f"{row_words // 2 - 1} available; use a configuration with a deeper PAR"
-        )
-    return None
-
-
-def scaled_problem(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    lanes: int,
-    row_words: int,
+def _sum_problem(
+    graph: Graph, node: Node, makers: Mapping[str, Node], row_words: int
 ) -> str | None:
-    """As ``softmax_problem``, of sums of scaled terms and their factors."""
     where = f"node {node.origin!r}"
-    if isinstance(node.operator, ScalesOfWords):
-        alone = [isinstance(each.operator, ScaledSum) for each in readers.get(node.output, ())]
-        if alone != [True] or node.operator.lanes != lanes > 1:
-            return f"{where}: words of parameters that no layer reads as its own"
-        return None
     assert isinstance(node.operator, ScaledSum)
-    if not row_words:
-        return f"{where}: the configuration has no row_parameters, which scaled sums need"
     total, factors = (makers.get(name) for name in node.inputs)
     if (
         total is None
@@ -136,12 +140,18 @@ def scaled_problem(
     if channels % lanes or node.operator.repeats not in (1, channels // lanes):
         return f"{where}: sums of {channels} channels; required whole blocks of {lanes}"
     words = graph.types[node.inputs[1]].elements // lanes
-    if words >= row_words // 2:
-        return (
-            f"{where}: par scratchpad: {words} words required for factors, {row_words // 2 - 1} "
-            "available; use a configuration with a deeper PAR"
-        )
-    return None
+    return _par_problem(where, words, "factors", row_words)
+
+
+def _par_problem(where: str, words: int, content: str, row_words: int) -> str | None:
+    """Why so many words do not fit in half of PAR, less the word of a row's own."""
+    available = row_words // 2 - 1
+    if words <= available:
+        return None
+    return (
+        f"{where}: par scratchpad: {words} words required for {content}, {available} available; "
+        "use a configuration with a deeper PAR"
+    )
 
 
 def _ends_low(graph: Graph, maker: Node | None, makers: Mapping[str, Node]) -> bool:

@@ -14,7 +14,7 @@ from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.row_norm import lower_row_norm
 from dovetail.compiler.targets.vta.passes.rows_to_pixels import RowsToPixels
-from dovetail.compiler.targets.vta.row_problems import norm_problem
+from dovetail.compiler.targets.vta.row_problems import row_problem
 from dovetail.isa.instructions import Row, Vector
 
 from .test_parts import assert_exact, compiled
@@ -135,5 +135,5 @@ def test_rows_of_any_shape_become_pixels() -> None:
 )
 def test_what_the_accelerator_cannot_normalise(lanes: int, words: int, problem: str | None) -> None:
     graph = _graph((1, 1, 6, 24), RowNorm(9, 0))
-    found = norm_problem(graph, graph.nodes[0], lanes, words)
+    found = row_problem(graph, graph.nodes[0], {}, {}, lanes, words)
     assert found is None if problem is None else found is not None and re.search(problem, found)
