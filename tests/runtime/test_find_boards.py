@@ -5,6 +5,7 @@ import pty
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,7 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.link import RESPONSE, Frame, FrameDecoder, encode_frame
 from dovetail.isa.registers import IDENTITY, VERSION
 from dovetail.runtime.board import find
-from dovetail.runtime.board.find import find_boards
+from dovetail.runtime.board.find import find_boards, plugged_ports
 
 TINY = find_config("tiny")
 
@@ -74,3 +75,12 @@ def test_a_silent_port_is_listed_as_such(
     assert board.device == f"board:ulx3s@{line[1]},1000000"
     assert board.config is None
     assert "does not answer" in board.state
+
+
+def test_ports_of_known_boards_alone_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else is plugged in, an adapter of the same maker or a modem, is left alone."""
+    plugged = [("/dev/b", 0x0403, 0x6015), ("/dev/a", 0x0403, 0x6015), ("/dev/c", 0x0403, 0x6001)]
+    plugged += [("/dev/d", 0x1234, 0x6015), ("/dev/e", None, None)]
+    ports = [SimpleNamespace(device=each, vid=vid, pid=pid) for each, vid, pid in plugged]
+    monkeypatch.setattr(find.list_ports, "comports", lambda: ports)
+    assert plugged_ports() == [("ulx3s", "/dev/a"), ("ulx3s", "/dev/b")]

@@ -14,7 +14,13 @@ from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Contract, Convolution
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction, Unary
 from dovetail.compiler.graph.operators.elementwise import UnaryFunction as U
-from dovetail.compiler.graph.operators.movement import Concatenate, PadTensor, Reshape, Transpose
+from dovetail.compiler.graph.operators.movement import (
+    Concatenate,
+    PadMode,
+    PadTensor,
+    Reshape,
+    Transpose,
+)
 from dovetail.compiler.graph.operators.reductions import Reduce, ReduceFunction
 from dovetail.compiler.graph.operators.windows import WindowFunction, WindowReduce
 from dovetail.compiler.graph.passes.fold_scales import FoldScales
@@ -37,7 +43,7 @@ def layer(
     return builder.node(operator, (x, w), "y", "conv")
 
 
-STEPS = ("conv", "depthwise", "bias", "relu", "exp", "pool", "sum", "mean", "concat", "log")
+STEPS = ("conv", "depthwise", "bias", "relu", "exp", "pool", "sum", "mean", "concat", "log", "pad")
 
 
 def follow(builder: GraphBuilder, rng: np.random.Generator, kind: str, x: str, first: str) -> str:
@@ -69,6 +75,12 @@ def follow(builder: GraphBuilder, rng: np.random.Generator, kind: str, x: str, f
             if builder.types[first].shape != shape:
                 return x
             return builder.node(Binary(BinaryFunction.DIV), (x, first), "y", "quotient")
+        case "pad":
+            modes = (PadMode.CONSTANT, PadMode.CONSTANT, PadMode.EDGE)
+            mode = modes[int(rng.integers(3))]
+            value = builder.constant("value", np.float32(rng.integers(0, 2) * 5))
+            pad = PadTensor((0, 0, 1, 0), (0, 0, 0, 2), mode)
+            return builder.node(pad, (x, value), "y", "pad")
         case "mean":
             return builder.node(Reduce(ReduceFunction.SUM, (2, 3), True), (x,), "y", "mean")
         case _:

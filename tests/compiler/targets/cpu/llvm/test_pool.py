@@ -6,12 +6,16 @@ import sys
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.loops.expressions import Buffer, Variable, as_index
 from dovetail.compiler.loops.ir import For, Function, LoopKind, Store
+from dovetail.compiler.targets.cpu.arch.arch import Arch
+from dovetail.compiler.targets.cpu.arch.table import ARCHES
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 from dovetail.compiler.targets.cpu.llvm.pool_places import SWITCH
+from dovetail.compiler.targets.cpu.llvm.pool_text import pool_text
 
 COUNT = 4096
 
@@ -66,3 +70,14 @@ def test_threads_may_be_left_to_the_kernel() -> None:
 def test_a_process_on_one_cpu_runs_by_itself() -> None:
     found = masks(1, 3)
     assert found == [sorted(os.sched_getaffinity(0))[:1]] * 2
+
+
+@pytest.mark.parametrize("arch", ARCHES, ids=lambda arch: arch.name)
+def test_llvm_takes_the_pool_of_every_kind_of_cpu(arch: Arch) -> None:
+    with binding.parse_assembly(pool_text(arch)) as module:
+        module.verify()
+        declared = {each.name: str(each.type) for each in module.functions if each.is_declaration}
+    name, operands = arch.pause
+    kinds = ", ".join(each.split()[0] for each in operands)
+    assert f"@{name}({kinds})" in pool_text(arch)
+    assert {name, "pthread_create", "pthread_join"} <= declared.keys()

@@ -1,0 +1,92 @@
+"""When the first column of a burst comes, by the rules of docs/timing.md."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from dovetail.vta_sim.sdram import CLOSED, sdram_burst
+
+ROW, BANKS = 1024, 4
+READ, WRITE = 0, 1
+
+
+def chip(refresh: int = 10_000) -> Any:
+    """All banks closed; the first refresh is done."""
+    return cast(
+        Any,
+        SimpleNamespace(
+            rcd=3,
+            rp=4,
+            ras=9,
+            rfc=20,
+            wr=5,
+            cas=2,
+            refresh=refresh,
+            row_bytes=ROW,
+            banks=BANKS,
+            step=2,
+            lag=0,
+            present=1,
+            rows=np.full(BANKS, CLOSED),
+            closes=np.zeros(BANKS, np.int64),
+            now=0,
+            refreshes=1,
+            clear=0,
+            last=-1,
+            last_writes=READ,
+        ),
+    )
+
+
+ACTIVE = 2
+"""Cycles that a row takes to open: rcd - 1."""
+
+
+@pytest.mark.parametrize(
+    ("address", "waits"),
+    [
+        (0, 0),
+        (ROW - 2, 0),
+        (ROW, ACTIVE),
+        (3 * ROW + 6, ACTIVE),
+        (BANKS * ROW, 4 + ACTIVE),
+        (7 * BANKS * ROW + 12, 4 + ACTIVE),
+    ],
+)
+def test_a_burst_waits_for_its_row(address: int, waits: int) -> None:
+    """The first opens row 0 of bank 0, of four; the next is seen long after."""
+    sdram = chip()
+    assert sdram_burst(sdram, 10, 0, 8, READ) == 11 + ACTIVE + 1
+    assert sdram_burst(sdram, 100, address, 8, READ) == 101 + waits + 1
+
+
+def test_bursts_of_a_row_follow_without_a_gap_in_one_direction() -> None:
+    sdram = chip()
+    first = sdram_burst(sdram, 10, 0, 8, READ)
+    assert sdram_burst(sdram, 11, 64, 8, READ) == first + 8
+    last = first + 15
+    # A write is decided cas cycles after the last column of a read, and its columns come next.
+    assert sdram_burst(sdram, 12, 128, 8, WRITE) == last + 2 + 1
+    assert sdram_burst(sdram, 13, 192, 8, WRITE) == last + 2 + 1 + 8
+
+
+def test_a_row_stays_open_for_its_time_and_that_of_the_last_write() -> None:
+    sdram = chip()
+    first = sdram_burst(sdram, 10, 0, 2, READ)
+    opened = first - 1 - ACTIVE
+    assert sdram_burst(sdram, 11, BANKS * ROW, 2, WRITE) == opened + 9 + 4 + ACTIVE + 1
+    last = sdram.last
+    assert sdram_burst(sdram, 12, 0, 2, WRITE) == last + 5 + 4 + ACTIVE + 1
+
+
+def test_a_refresh_that_is_due_comes_first_and_closes_all() -> None:
+    sdram = chip(refresh=200)
+    sdram_burst(sdram, 10, 0, 2, READ)
+    # Due from cycle 201: a PRECHARGE of 4 cycles, 20 of the refresh, then the row opens again.
+    assert sdram_burst(sdram, 300, 0, 2, READ) == 300 + 1 + 1 + ACTIVE
+    assert sdram.refreshes == 2
+    sdram = chip(refresh=200)
+    sdram_burst(sdram, 10, 0, 2, READ)
+    assert sdram_burst(sdram, 205, 0, 2, READ) == 201 + 4 + 20 + ACTIVE + 1
