@@ -186,3 +186,29 @@ def test_scales_fold_into_weights(factors: list[tuple[BinaryFunction, int]], see
     np.testing.assert_allclose(run(folded, x)[name], run(graph, x)[name], rtol=1e-5, atol=1e-3)
     if factors:
         assert len(folded.nodes) <= 3
+
+
+@pytest.mark.parametrize(
+    ("channels", "mode", "value", "blocked"),
+    [
+        (6, PadMode.CONSTANT, 0, True),
+        (6, PadMode.CONSTANT, 5, False),
+        (8, PadMode.CONSTANT, 5, True),
+        (6, PadMode.EDGE, 5, True),
+    ],
+)
+def test_borders_stay_in_blocks_where_lanes_without_a_channel_stay_0(
+    channels: int, mode: PadMode, value: float, blocked: bool
+) -> None:
+    builder, rng = GraphBuilder(), np.random.default_rng(1)
+    builder.input("x", TensorType((1, 4, 4, 3), F32))
+    x = layer(builder, rng, "x", channels)
+    given = builder.constant("value", np.float32(value))
+    x = builder.node(PadTensor((0, 0, 1, 0), (0, 0, 0, 2), mode), (x, given), "y", "pad")
+    graph = BLOCK.run(builder.build((layer(builder, rng, x, 4),)))
+    (pad,) = (
+        each.operator
+        for each in graph.nodes
+        if isinstance(each.operator, PadTensor) and 2 in each.operator.after[2:]
+    )
+    assert (len(pad.before) == 5) == blocked
