@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
@@ -20,6 +21,10 @@ from .needs import Needs, follows, needs
 __all__ = ["Roof", "roof_of"]
 
 UNITS = Unit.GEMM, Unit.VECTOR
+TOGETHER = 128
+"""Layers whose work is summed up at once."""
+
+Cycles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +99,31 @@ class _Chain:
     def length(self) -> int:
         """Cycles to the last end."""
         for number in range(len(self.weights)):
-            whole = self.ends[self.first.parts[number] == 1]
-            self.begins[number] = max(self.after(self.first, number), whole.max(initial=0))
-            self.ends[number] = max(self.after(self.whole, number), self.last(number))
+            if number % TOGETHER == 0:
+                some = slice(number, number + TOGETHER)
+                first, whole = (self.work(need, some) for need in (self.first, self.whole))
+            row = number % TOGETHER
+            before = self.ends[self.first.parts[number] == 1]
+            begin = self.after(self.first, number, first[row])
+            self.begins[number] = max(begin, before.max(initial=0))
+            end = self.after(self.whole, number, whole[row])
+            self.ends[number] = max(end, self.last(number))
         return int(self.ends.max(initial=0))
 
-    def after(self, need: Needs, number: int) -> float:
+    def work(self, need: Needs, some: slice) -> Cycles:
+        """Cycles of what ``need`` says of each of some layers that comes after another one began,
+        of the busier unit: float64[some, layers].
+
+        Those of many layers are one product of matrices, which takes a fraction of the time.
+        """
+        shares = need.parts[some]
+        each = [(shares * busy) @ self.comes_first.T for busy in self.busy]
+        return np.maximum(*each)
+
+    def after(self, need: Needs, number: int, behind: Cycles) -> float:
         """When the units can have done what ``need`` says of a layer, and its weights have come.
 
+        behind: the layer's row of ``work``.
         Of two layers, work of the second that the first is needed for comes after the first began.
         When the first of some layers begins, WGT holds no more of their weights than it is deep.
         """
@@ -110,7 +132,7 @@ class _Chain:
         if not len(before):
             return 0
         work = self.busy * share
-        chains = self.begins + (work @ self.comes_first.T).max(0)
+        chains = self.begins + behind
         whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
         latest = whole[np.argsort(-self.begins[whole], kind="stable")]
         come = np.cumsum(self.weights[latest])

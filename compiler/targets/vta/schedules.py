@@ -13,8 +13,9 @@ from itertools import product
 from math import prod
 
 from ...errors import DoesNotFitError
-from ...loops.expressions import Scope
+from ...loops.expressions import Buffer, Scope
 from ...loops.ir import Allocate, For, Function, LoopKind
+from ...loops.rewrite import map_buffers
 from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
@@ -60,6 +61,9 @@ WHOLE = {
     "table_high": Scope.TAB,
 }
 """Constants that are all there from the beginning, unless each tile has its part."""
+
+CONSTANTS = (*PARTS, *WHOLE)
+"""What the constants of layers are called."""
 
 LANES = ("l", "i")
 
@@ -122,19 +126,52 @@ class Scheduled:
 
 
 class Schedules:
-    """Layers in tiles; remembers those that were made, because plans share most of theirs."""
+    """Layers in tiles; remembers those that were made, because plans share most of theirs, and
+    layers such as heads of an attention differ in the names of their tensors alone.
+    """
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], tuple[Function, Scheduled]] = {}
+        self._first: dict[tuple[object, ...], tuple[Function, Schedule]] = {}
+        self._plain: dict[Function, int] = {}
 
     def of(self, function: Function, tiling: Tiling) -> Scheduled:
         """``function`` in the tiles of ``tiling``."""
         sizes = tuple(sorted(tiling.sizes.items()))
-        key = id(function), sizes, tiling.outer, tiling.depth, tiling.parted, tiling.apart
+        how = sizes, tiling.outer, tiling.depth, tiling.parted, tiling.apart
+        key = id(function), *how
         if key not in self._made:
-            schedule = tiled(function, tiling)
+            schedule = self._schedule(function, tiling, how)
             self._made[key] = function, Scheduled(schedule, read_nests(schedule.function))
         return self._made[key][1]
+
+    def _schedule(self, function: Function, tiling: Tiling, how: tuple[object, ...]) -> Schedule:
+        """That of the first function of the same structure, with this one's names."""
+        tensors = _tensors(function)
+        names = {buffer: f"tensor{n}" for n, buffer in enumerate(tensors)}
+        kind = self._plain.setdefault(_renamed(function, "", names), len(self._plain))
+        if (kind, how) not in self._first:
+            self._first[kind, how] = function, tiled(function, tiling)
+            return self._first[kind, how][1]
+        first, schedule = self._first[kind, how]
+        own = dict(zip(_tensors(first), tensors, strict=True))
+        return replace(schedule, function=_renamed(schedule.function, function.name, own))
+
+
+def _tensors(function: Function) -> tuple[str, ...]:
+    """The names of the activations that a layer reads and writes."""
+    buffers = (*function.inputs, *function.outputs)
+    return tuple(dict.fromkeys(each.name for each in buffers if each.name not in CONSTANTS))
+
+
+def _renamed(function: Function, name: str, names: Mapping[str, str]) -> Function:
+    """``function`` as ``name``, with other names of some buffers."""
+
+    def change(buffer: Buffer) -> Buffer:
+        return replace(buffer, name=names[buffer.name]) if buffer.name in names else buffer
+
+    inputs, outputs = (tuple(map(change, each)) for each in (function.inputs, function.outputs))
+    return Function(name, inputs, outputs, map_buffers(function.body, change))
 
 
 def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain = COARSE) -> Tiling:

@@ -132,25 +132,30 @@ def model_shape(graph: GraphBuilder, tensor: Integer | Floating) -> tuple[int, .
 
 def reshaped_order(
     before: tuple[int, ...], after: tuple[int, ...], stored: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """How a reshaped tensor is stored that keeps its bytes where they are.
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """How a tensor is stored for a reshape, and then its result: as far as possible as it is.
 
     before, after: its shapes in the model.  stored: the permutation, as of ``Integer``.
-    None where dimensions that become one, or were one, do not lie side by side.
+    Dimensions that become one, or were one, lie side by side; what lies last goes on to do so, as
+    channels and the heads around them.  None where it cannot.
     """
     order = [axis for axis in stored if before[axis] > 1]
-    found = list[int]()
-    groups = {first: group for group in _reshaped_groups(before, after) for first in group[0][:1]}
-    while len(order):
-        axes, made = groups.get(order[0], ([], []))
-        if not axes or order[: len(axes)] != axes:
+    groups = {axis: group for group in _reshaped_groups(before, after) for axis in group[0]}
+    if not order or len(groups) < len(order):
+        return None
+    last = groups[order[-1]]
+    each = {group[0][0]: group for axis in order if (group := groups[axis]) is not last}
+    ordered = [*each.values(), last]
+    arranged = [axis for axes, _ in ordered for axis in axes]
+    if arranged != order:
+        if arranged[-1] != order[-1]:
             return None
-        del order[: len(axes)]
-        found += made
+        stored = (*(axis for axis, size in enumerate(before) if size == 1), *arranged)
+    found = [axis for _, made in ordered for axis in made]
     if after[0] == 1:
         # A batch of one comes first.
         found = [0, *(axis for axis in found if axis)]
-    return tuple(found) if sorted(found) == list(range(len(after))) else None
+    return (stored, tuple(found)) if sorted(found) == list(range(len(after))) else None
 
 
 def _reshaped_groups(

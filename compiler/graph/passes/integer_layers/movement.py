@@ -113,9 +113,11 @@ def _reshaped(state: State, node: Node, operator: Reshape, value: Value) -> Valu
         return _reshaped_constant(value, operator.shape)
     tensor = _stored(value)
     given = model_shape(state.builder, tensor)
-    order = reshaped_order(given, operator.shape, tensor.permutation)
-    if order is not None and isinstance(tensor, Integer):
-        name, shape = tensor.name, tuple(operator.shape[axis] for axis in order)
+    orders = reshaped_order(given, operator.shape, tensor.permutation)
+    if orders is not None and isinstance(tensor, Integer):
+        name = permuted(state.builder, tensor, orders[0], node.origin)
+        order = orders[1]
+        shape = tuple(operator.shape[axis] for axis in order)
         if shape != state.builder.types[name].shape:
             name = state.builder.node(Reshape(shape), (name,), node.output, node.origin)
         return _with(value, replace(tensor, name=name, permutation=order))

@@ -145,7 +145,7 @@ def _is_moved(rewriter: Rewriter, name: str) -> bool:
 
 def _raise(rewriter: Rewriter, node: Node) -> str | None:
     builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
-    if not isinstance(node.operator, RowNorm) or len(shape) == 4 or prod(shape[:-1]) == 1:
+    if not isinstance(node.operator, RowNorm) or (len(shape) in (2, 4) and shape[0] == 1):
         return None
     x, *parameters = node.inputs
     pixels = _image(rewriter, x, (1, 1, prod(shape[:-1]), shape[-1]), node.origin)

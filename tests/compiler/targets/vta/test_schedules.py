@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.errors import DoesNotFitError, ScheduleError
 from dovetail.compiler.graph.operators.integer.values import Add
+from dovetail.compiler.loops.expressions import Buffer, Scope
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import by_name
 from dovetail.compiler.loops.ir import Function, LoopKind
 from dovetail.compiler.loops.parse import parse
+from dovetail.compiler.loops.rewrite import map_buffers
 from dovetail.compiler.loops.text import to_text
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.steps.schedule import Schedule
@@ -23,7 +25,14 @@ from dovetail.compiler.schedule.steps.trace import replay, to_record
 from dovetail.compiler.targets.vta.intrinsics import intrinsics
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.read_nests import read_nests
-from dovetail.compiler.targets.vta.schedules import AXES, Limits, Tiling, default_tiling, tiled
+from dovetail.compiler.targets.vta.schedules import (
+    AXES,
+    Limits,
+    Schedules,
+    Tiling,
+    default_tiling,
+    tiled,
+)
 from dovetail.compiler.targets.vta.tensorize import tensorize
 
 from ...graph.graphs import convolution, image_builder
@@ -192,3 +201,27 @@ def test_any_steps_keep_what_a_layer_computes(data: st.DataObject) -> None:
     schedule = data.draw(schedules(layer.function))
     found = network.result(layer, schedule.function)
     np.testing.assert_array_equal(found, network.wanted(layer))
+
+
+def _other(buffer: Buffer) -> Buffer:
+    """An activation by another name."""
+    return replace(buffer, name=f"{buffer.name}2") if buffer.scope is Scope.ACT else buffer
+
+
+def test_layers_that_differ_in_names_share_a_schedule() -> None:
+    """Each gets that which it would have had alone."""
+    (layer,) = _conv().layers
+    tiling = default_tiling(layer.kernel, Limits(40, 80))
+    body = map_buffers(layer.function.body, _other)
+    inputs, outputs = (
+        tuple(map(_other, each)) for each in (layer.function.inputs, layer.function.outputs)
+    )
+    other = Function("another", inputs, outputs, body)
+    found = Schedules()
+    made = [found.of(function, tiling) for function in (layer.function, other)]
+    for function, scheduled in zip((layer.function, other), made, strict=True):
+        alone = tiled(function, tiling)
+        assert scheduled.schedule == alone
+        assert scheduled.kernel == read_nests(alone.function)
+    assert to_text(made[0].schedule.function) != to_text(made[1].schedule.function)
+    assert made[0].schedule.trace is made[1].schedule.trace
