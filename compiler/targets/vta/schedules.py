@@ -146,7 +146,7 @@ class Schedules:
         return self._made[key][1]
 
     def _schedule(self, function: Function, tiling: Tiling, how: tuple[object, ...]) -> Schedule:
-        """That of the first function of the same structure, with this one's names."""
+        """The first schedule made for this structure, with this function's names."""
         tensors = _tensors(function)
         names = {buffer: f"tensor{n}" for n, buffer in enumerate(tensors)}
         kind = self._plain.setdefault(_renamed(function, "", names), len(self._plain))
