@@ -15,7 +15,6 @@ from rich.console import Console
 from rtl import DEVICES, differences
 
 from dovetail.compiler import compile
-from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.runtime import Session
 from dovetail.runtime.accelerator.device import prepare_launch
@@ -45,17 +44,15 @@ def main(models: tuple[Path, ...], config_name: str, tokens: int, first: int) ->
         if not model.is_file():
             console.print(f"{model}: skipped, there is no such file")
             continue
-        failed |= not is_equal(model, config, tokens, first, console)
+        failed |= not is_equal(model, f"vta:{config_name}", tokens, first, console)
     if failed:
         raise SystemExit(1)
 
 
-def is_equal(
-    model: Path, config: HardwareConfig, tokens: int, token: int, console: Console
-) -> bool:
+def is_equal(model: Path, target: str, tokens: int, token: int, console: Console) -> bool:
     """Whether all launches of a text of ``tokens``, which begins with ``token``, are equal."""
     with console.status(f"compiling {model.name}"):
-        module = compile(model, f"vta:{config.name}")
+        module = compile(model, target)
     parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]
     equal = True
     with Session(module, "sim") as session:

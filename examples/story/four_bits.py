@@ -7,10 +7,10 @@ The files are two forms of one decoder of a token a run, as ``stories260k`` has 
 ``logits_row_weight``, in the int8 file ``..._quantized`` and ``..._scale``.  It needs the extras
 ``train`` (JAX) and ``test`` (ONNX Runtime).
 
-A weight is a number of 4 bits times a factor of 16 inputs times a scale of its channel.  Factors
-and scales are fixed, by ``dovetail quantize``'s search; the numbers are trained: rounded on the way
-forward, as if they were not on the way back (a straight-through estimator), to give the float
-model's shares of the next token along stories that it tells.
+A weight is a number of 4 bits times a factor of 16 inputs (32 of ``wo``) times a scale of its
+channel.  Factors and scales are fixed, by ``dovetail quantize``'s search; the numbers are trained:
+rounded on the way forward, as if they were not on the way back (a straight-through estimator), to
+give the float model's shares of the next token along stories that it tells.
 """
 
 import sys
@@ -24,9 +24,13 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnxruntime import InferenceSession
 
-from dovetail.compiler.front.onnx.quantize.four_bits import four_bit_weights
+from dovetail.compiler.front.onnx.quantize.four_bits import GROUP, four_bit_weights
 
 STORIES, BATCH, RATE = 200, 4, 1e-3
+MIXED = 2 * GROUP
+"""Inputs of ``wo`` that share a factor: an accelerator of blocks of 16 takes channels of two heads
+together.
+"""
 BEGIN = 1
 """The token that begins a story, and ends it."""
 
@@ -144,7 +148,8 @@ def main(source: str, integer: str, target: str, steps: int = 400) -> None:
     decoder = Decoder(source)
     scales, factors = {}, {}
     for name in decoder.names:
-        found = four_bit_weights(np.asarray(decoder.p[name]), None, np.float32(1), 1)
+        weights, group = np.asarray(decoder.p[name]), MIXED if name.endswith("wo_weight") else GROUP
+        found = four_bit_weights(weights, None, np.float32(1), 1, group)
         assert found.factors is not None
         scales[name], factors[name] = found.scales, found.factors
     forms = {name: jnp.asarray(factors[name] * scales[name]) for name in decoder.names}

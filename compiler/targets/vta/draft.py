@@ -20,7 +20,7 @@ from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
 from .give_way import giving_way
-from .join_loads import PACE, WGT_PARTS, join
+from .join_loads import PACE, WGT_PARTS, follow, join
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
@@ -192,8 +192,10 @@ def _joined(
     first_of = {place: group[0] for group in groups for place in group}
     for group in groups:
         loads = [each for place in group if isinstance(each := draft.plain[place], Load)]
-        parts = [image[a : a + n] for load in loads for a, n in dram_rows(load, config)]
-        address = dram.add(np.frombuffer(b"".join(parts), np.uint8))
+        address = loads[0].dram_address
+        if not follow(loads, config):
+            parts = [image[a : a + n] for load in loads for a, n in dram_rows(load, config)]
+            address = dram.add(np.frombuffer(b"".join(parts), np.uint8))
         words = sum(load.count_x for load in loads)
         plain[group[0]] = replace(loads[0], dram_address=address, count_x=words)
     kept = [n for n in range(len(plain)) if first_of.get(n, n) == n]

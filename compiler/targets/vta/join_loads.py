@@ -2,7 +2,7 @@
 
 Each LOAD waits for the memory before its first word comes.  Constants that lie one behind the other
 in their scratchpad may come by one, if nothing that a later one waits for is behind the first; in
-DRAM they then have a copy that lies so too.
+DRAM they then have a copy that lies so too, unless they do.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
 
-__all__ = ["PACE", "WGT_PARTS", "join"]
+__all__ = ["PACE", "WGT_PARTS", "follow", "join"]
 
 PACE = 0.9
 """The part of a program's cycles in which LOAD works, from which on LOADs are joined."""
@@ -38,7 +38,8 @@ def join(
 ) -> list[list[int]]:
     """Places of LOADs that may be one, in the order of their words; lists of several only.
 
-    before: what each instruction depends on.  known: whether what a LOAD brings is constant.
+    before: what each instruction depends on.  known: whether what a LOAD brings is constant and may
+    be copied; other words are joined where they lie behind each other.
     wgt_parts: of WGT, of which a joined LOAD fills one at most.
     """
     groups: list[list[int]] = []
@@ -48,10 +49,15 @@ def join(
         for place, each in enumerate(program):
             if not isinstance(each, Load) or each.memory is not memory:
                 continue
-            if not _is_plain(each) or not known(each):
+            if not _is_plain(each):
                 group = []
                 continue
-            if group and _follows(program, group, each, most) and _may_move(before[place], group):
+            if (
+                group
+                and _follows(program, group, each, most)
+                and _may_move(before[place], group)
+                and _have_place(program, [*group, place], config, known)
+            ):
                 group.append(place)
                 continue
             group = [place]
@@ -70,6 +76,27 @@ def _follows(program: Sequence[Instruction], group: Sequence[int], load: Load, m
         and load.nibbles == first.nibbles
         and words + load.count_x <= most
     )
+
+
+def _have_place(
+    program: Sequence[Instruction],
+    group: Sequence[int],
+    config: HardwareConfig,
+    known: Callable[[Load], bool],
+) -> bool:
+    """Whether LOADs bring words that lie behind each other, or that may be copied so."""
+    loads = [each for place in group if isinstance(each := program[place], Load)]
+    return follow(loads, config) or all(known(each) for each in loads)
+
+
+def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
+    """Whether what LOADs of rows bring lies behind each other in DRAM."""
+    ends = [each.dram_address + each.count_x * _word_bytes(each, config) for each in loads]
+    return all(end == each.dram_address for end, each in zip(ends, loads[1:], strict=False))
+
+
+def _word_bytes(load: Load, config: HardwareConfig) -> int:
+    return config.nibble_bytes if load.nibbles else config.word_bytes(load.memory)
 
 
 def _may_move(needed: frozenset[int], group: Sequence[int]) -> bool:

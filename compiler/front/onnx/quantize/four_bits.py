@@ -26,18 +26,21 @@ SHARES = np.linspace(0.6, 1.1, 11)
 """Parts of the scale that reaches a channel's largest weight, each of which is tried."""
 
 
-def four_bit_weights(weights: Array, bias: Array | None, x_scale: np.float32, axis: int) -> Weights:
+def four_bit_weights(
+    weights: Array, bias: Array | None, x_scale: np.float32, axis: int, group: int = GROUP
+) -> Weights:
     """As ``quantize_weights``, of 4 bits: the scale and factors of each channel with the least mean
     square error among those tried.
 
-    weights: float32, output channels along ``axis`` 0 or 1, inputs along the other.
+    weights: float32, output channels along ``axis`` 0 or 1, inputs along the other.  group: inputs
+    that share a factor.
     """
     rows = np.moveaxis(weights, (axis, 1 - axis), (0, -1)).astype(np.float64)
     channels, width = len(rows), rows.shape[-1]
-    groups = -(-width // GROUP)
-    padded = np.zeros((*rows.shape[:-1], groups * GROUP))
+    groups = -(-width // group)
+    padded = np.zeros((*rows.shape[:-1], groups * group))
     padded[..., :width] = rows
-    padded = padded.reshape(channels, -1, GROUP)
+    padded = padded.reshape(channels, -1, group)
     largest = np.abs(padded).max(axis=(1, 2)) / (MOST * LIMITS[1])
     needed = np.zeros(channels)
     if bias is not None:
@@ -66,7 +69,7 @@ def four_bit_weights(weights: Array, bias: Array | None, x_scale: np.float32, ax
 
 
 def _nearest(groups: Real, scales: Real) -> tuple[NDArray[np.int8], NDArray[np.int8], Real]:
-    """int8[channels, groups, GROUP], by the best factor of each group; int8[channels, groups],
+    """int8[channels, groups, group], by the best factor of each group; int8[channels, groups],
     these; and each channel's error.
     """
     best = np.zeros(groups.shape, np.int8)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -213,3 +214,16 @@ def test_a_difference_takes_no_table(model: onnx.ModelProto) -> None:
     expected, own = interpret(graph, sample), interpret(found, sample)
     for name in OUTPUTS:
         np.testing.assert_array_equal(own[name], expected[name])
+
+
+def test_a_token_is_one_launch_on_an_ecp5_with_parameters_of_rows() -> None:
+    path = Path(__file__).parents[4] / "examples" / "story" / "ecp5.toml"
+    model = quantised(1, 16, width=32, groups=1)
+    options = CompileOptions(overlap=Overlap.TILES)
+    found = compile(model, f"vta:{path}", options)
+    assert [part.target for part in found.parts] == ["cpu", "vta:ecp5", "cpu"]
+    (sample,) = calibration_steps(model, 1, seed=1)
+    own, simulated = (run(each, sample) for each in (compile(model, "cpu"), found))
+    assert simulated.cycles == part_of(found).expected_cycles
+    for name in OUTPUTS:
+        np.testing.assert_array_equal(simulated.outputs[name], own.outputs[name])

@@ -40,6 +40,13 @@ def test_words_behind_each_other_come_by_one_load() -> None:
     assert joined(FIRST, other, second, behind(other)) == [[1, 3], [0, 2]]
 
 
+def test_words_that_are_given_come_by_one_load_where_they_lie_behind_each_other() -> None:
+    first = replace(FIRST, dram_address=1 << 12)
+    second = behind(first, dram_address=(1 << 12) + TINY.word_bytes(Memory.WGT))
+    assert joined(first, second) == [[0, 1]]
+    assert joined(first, second, behind(second, dram_address=0)) == [[0, 1]]
+
+
 @pytest.mark.parametrize(
     "second",
     [

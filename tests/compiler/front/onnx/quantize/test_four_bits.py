@@ -36,6 +36,15 @@ def test_weights_have_the_form_and_are_nearer_than_with_one_step_a_channel(axis:
     assert error.sum() < 0.75 * plain.sum()
 
 
+def test_larger_groups_have_the_form_in_any_order_of_their_inputs() -> None:
+    rng = np.random.default_rng(2)
+    weights = rng.normal(size=(32, 32)).astype(np.float32)
+    integers = four_bit_weights(weights, None, ONE, 0, 32).integers
+    order = np.arange(32).reshape(2, 2, 8).swapaxes(0, 1).reshape(-1)
+    assert fits_nibbles(as_tiles(integers[:, order]))
+    assert not fits_nibbles(as_tiles(four_bit_weights(weights, None, ONE, 0).integers[:, order]))
+
+
 def test_a_bias_fits_and_zeros_stay() -> None:
     weights = np.zeros((2, 20, 3, 3), np.float32)
     weights[1, :, 1, 2] = 0.01
