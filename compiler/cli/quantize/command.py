@@ -153,6 +153,10 @@ def quantize(
     if weight_bits == "4" and per_tensor:
         raise click.UsageError("--weights 4 with --per-tensor; leave one of them out")
     require_folder(output)
+    if target:
+        from ...targets.table import find_target
+
+        find_target(target)  # What is wrong with it is said before anything is quantised.
     rated = load_metric(metric) if metric else None
     equalizes, corrects, rounds = (
         not {"all", each}.isdisjoint(corrections) for each in ("equalize", "bias", "rounding")

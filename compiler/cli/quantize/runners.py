@@ -55,7 +55,7 @@ def load_metric(name: str) -> "Metric":
     sys.path.insert(0, here)
     try:
         found: Callable | None = getattr(import_module(module), function, None)
-    except (ImportError, ValueError) as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise click.UsageError(f"--metric {name}: {error}") from None
     finally:
         sys.path.remove(here)

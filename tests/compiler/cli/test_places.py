@@ -56,6 +56,16 @@ def test_a_number_that_cannot_be_meant_is_refused(option: str, number: str) -> N
     refused(invoke(*option.split(), number, "x.onnx"), "Invalid value for '--", code=2)
 
 
+def test_what_quantising_is_told_is_looked_at_before_it_begins(
+    digits_model: Path, tmp_path: Path
+) -> None:
+    given = "quantize", digits_model, "--data", tmp_path / "x.npy", "-o", tmp_path / "q.onnx"
+    refused(invoke(*given, "--target", "vat"), "no target is called 'vat'")
+    for metric in ("../..", ".:f", "no_such_module:f", "math:no_such_function"):
+        refused(invoke(*given, "--metric", metric), f"--metric {metric}: ", code=2)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("seconds", ["-1", "0", "99999999999999999999"])
 def test_a_number_of_seconds_that_cannot_be_is_refused(seconds: str) -> None:
     refused(invoke("run", "x.dvt", "--sandbox-seconds", seconds), "is not in the range", code=2)
