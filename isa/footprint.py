@@ -34,7 +34,6 @@ __all__ = [
     "scratchpad_writes",
     "window_taps",
     "with_bank_masks",
-    "written_beats",
     "written_memory",
 ]
 
@@ -212,20 +211,6 @@ def dram_word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
     if isinstance(instruction, Store):
         return config.word_bytes(Memory.ACT)
     return config.nibble_bytes if instruction.nibbles else config.word_bytes(instruction.memory)
-
-
-def written_beats(load: Load, config: HardwareConfig) -> Addresses:
-    """The numbers of the beats after which ``load`` writes, in order: those that complete a word,
-    or, in memories written beat by beat, all.
-    """
-    before, size = row_span(load, config)
-    rows = np.arange(load.count_y * load.count_z, dtype=np.int64) * (size // config.bus_bytes)
-    word = config.word_bytes(load.memory)
-    if load.memory in config.by_beats:
-        return np.arange(len(rows) * size // config.bus_bytes)
-    step = load.step or word
-    ends = before + np.arange(load.count_x, dtype=np.int64) * step + word - 1
-    return (rows[:, None] + ends // config.bus_bytes).reshape(-1)
 
 
 def dram_rows(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:

@@ -17,26 +17,13 @@ from .roof import roof_of
 from .schedules import Schedules
 from .ways import LayerWays
 
-__all__ = ["Planner", "plan_layers"]
+__all__ = ["Planner"]
 
 MOST_REFUSED = 100
 """Plans that seem better but find no place in ACT, at most; then the search for others ends."""
 
 SMALL = 32
 """Activations of less than this part of ACT stay there unless they do not fit."""
-
-
-def plan_layers(
-    layers: Sequence[LoweredLayer],
-    ends: Ends,
-    config: HardwareConfig,
-    overlap: Overlap = Overlap.LAYERS,
-) -> Plan:
-    """Keep on chip what makes the program fastest, as far as it fits.
-
-    Raises DoesNotFitError, naming the layer, when one does not fit even so.
-    """
-    return Planner(layers, ends, config, overlap).best()
 
 
 def _with_largest(

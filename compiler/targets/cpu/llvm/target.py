@@ -1,9 +1,7 @@
 """The CPU that code is made for."""
 
-import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import llvmlite.binding as llvm
 
@@ -14,7 +12,7 @@ from ....schedule.rules.cpu.machine import Machine
 from ..arch.arch import Ability, Arch
 from ..arch.table import ARCHES, arch_of_triple
 
-__all__ = ["CpuTarget", "host_cpu", "physical_cores", "target_machine"]
+__all__ = ["CpuTarget", "host_cpu", "target_machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +95,6 @@ def host_cpu() -> CpuTarget:
     flags = llvm.get_host_cpu_features()
     features = frozenset(name for name, on in flags.items() if on)
     return CpuTarget(arch, llvm.get_host_cpu_name(), features)
-
-
-@cache
-def physical_cores() -> int:
-    """Cores this process may run on, each counted once however many threads it runs."""
-    allowed = os.sched_getaffinity(0)
-    siblings = set()
-    for number in allowed:
-        path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
-        try:
-            siblings.add(path.read_text())
-        except OSError:
-            return len(allowed)
-    return len(siblings)
 
 
 def target_machine(target: CpuTarget, optimization: int = 3) -> llvm.TargetMachine:

@@ -24,7 +24,7 @@ from dovetail.compiler.targets.vta.layers.lower import lower
 from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.compiler.targets.vta.plan import Ends, Plan
-from dovetail.compiler.targets.vta.planner import plan_layers
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.stream import stream_schedule, stream_tiles, streamed_layer
 from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
@@ -53,7 +53,7 @@ def lowered(model: onnx.ModelProto) -> tuple[list[LoweredLayer], Ends]:
 
 
 def plan_of(model: onnx.ModelProto, config: HardwareConfig) -> Plan:
-    return plan_layers(*lowered(model), config)
+    return Planner(*lowered(model), config).best()
 
 
 def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> None:
