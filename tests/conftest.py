@@ -36,8 +36,8 @@ SEARCHES = tuple(
 QUICK = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/debug/test_sound_networks.py", "compiler/front", "compiler/graph"),
-        "compiler/targets/vta",
+        *("compiler/checking", "compiler/debug", "compiler/front", "compiler/graph"),
+        *("compiler/targets/vta", "compiler/translation"),
         *("end_to_end", "operators"),
     )
 )
