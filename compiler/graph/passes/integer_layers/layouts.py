@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ...ir import GraphBuilder
 from ...operators.indexing import Gather
 from ...operators.integer.conversions import Quantize, Shift128
+from ...operators.integer.products import RowProducts
 from ...operators.integer.values import Lookup
 from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...operators.protocol import TensorOperator
@@ -89,7 +90,10 @@ def is_as_made(graph: GraphBuilder, name: str) -> bool:
     makers = {node.output: node for node in graph.nodes}
     while (maker := makers.get(name)) is not None and _keeps_channels(maker.operator):
         name = maker.inputs[0]
-    return maker is not None and not isinstance(maker.operator, MOVING)
+    if maker is None or isinstance(maker.operator, MOVING):
+        return False
+    total = makers.get(maker.inputs[0])
+    return total is None or not isinstance(total.operator, RowProducts)
 
 
 def _keeps_channels(operator: TensorOperator) -> bool:

@@ -36,6 +36,7 @@ from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
 from ..layers.fixed_point_add import is_exact
 from .spread import spread
+from .turned_products import turn_products
 
 __all__ = ["SplitProducts"]
 
@@ -55,6 +56,7 @@ class SplitProducts:
         """The rewritten graph; ``graph`` itself when it has no products of two tensors."""
         if not any(isinstance(node.operator, RowProducts) for node in graph.nodes):
             return graph
+        graph = turn_products(graph)
         splitting = _Splitting(graph, self.lanes)
         for node in graph.nodes:
             splitting.visit(node)
