@@ -196,6 +196,14 @@ def quick_builds() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_waits_for_disks() -> Iterator[None]:
+    """What tests write need not outlive the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def native_yosys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
     """Yosys as machine code, where it is installed: it starts at once on a new machine."""
     if find_spec("pyosys") is None or os.environ.get("YOSYS"):
