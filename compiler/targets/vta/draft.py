@@ -1,6 +1,6 @@
 """A plan's program, and the cycles that it takes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
@@ -20,7 +20,7 @@ from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
 from .give_way import giving_way
-from .join_loads import PACE, WGT_PARTS, follow, join
+from .join_loads import PACE, SOON, WGT_PARTS, follow, join
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
@@ -168,11 +168,7 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
     """``draft`` with LOADs of constants joined, if LOAD sets its pace and it is faster so."""
     if not draft.is_load_bound:
         return draft
-    known = draft.dram.known()
-
-    def is_known(load: Load) -> bool:
-        return all(known[place : place + size].all() for place, size in dram_rows(load, config))
-
+    is_known = _known(draft, config)
     found = [draft]
     seen: list[list[list[int]]] = [[]]
     for wgt_parts in WGT_PARTS:
@@ -181,6 +177,28 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
             seen.append(groups)
             found.append(_joined(draft, groups, config, timing))
     return min(found, key=_cycles)
+
+
+def _with_near_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs joined that start soon after each other, if it is faster so.
+
+    Not where others are joined, nor where LOAD does not set the pace.
+    """
+    if draft.joined or not draft.is_load_bound:
+        return draft
+
+    def near(first: int, other: int) -> bool:
+        return draft.expected[other][0] - draft.expected[first][0] <= SOON
+
+    known = _known(draft, config)
+    groups = join(draft.plain, draft.before, config, known, near=near)
+    return min(draft, _joined(draft, groups, config, timing), key=_cycles) if groups else draft
+
+
+def _known(draft: Draft, config: HardwareConfig) -> Callable[[Load], bool]:
+    """Whether what a LOAD brings is constant."""
+    known = draft.dram.known()
+    return lambda load: all(known[at : at + size].all() for at, size in dram_rows(load, config))
 
 
 def _joined(
@@ -226,7 +244,9 @@ def _joined(
 
 
 def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs and STOREs behind what they hold up, where it is faster so."""
+    """``draft`` with LOADs and STOREs behind what they hold up, and near LOADs joined, where it is
+    faster so.
+    """
     order = postponed(draft.program, draft.before, draft.expected)
     draft = min(draft, _moved(draft, order, draft.before, config, timing), key=_cycles)
     for _ in range(MOST_TURNS):
@@ -235,7 +255,7 @@ def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft
         if other.cycles >= draft.cycles:
             break
         draft = other
-    return draft
+    return _with_near_loads_joined(draft, config, timing)
 
 
 def _moved(

@@ -11,7 +11,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
 
-__all__ = ["PACE", "WGT_PARTS", "follow", "join"]
+__all__ = ["PACE", "SOON", "WGT_PARTS", "follow", "join"]
 
 PACE = 0.9
 """The part of a program's cycles in which LOAD works, from which on LOADs are joined."""
@@ -21,6 +21,9 @@ PARTS = {Memory.PAR: 4, Memory.TAP: 4, Memory.TAB: 2}
 
 WGT_PARTS = (16, 8, 4)
 """Parts of WGT that a joined LOAD fills at most: longer LOADs are fewer, but end later."""
+
+SOON = 1000
+"""Cycles from the first of some LOADs to another: with those only, few LOADs wait long."""
 
 
 def _is_plain(load: Load) -> bool:
@@ -35,12 +38,14 @@ def join(
     config: HardwareConfig,
     known: Callable[[Load], bool],
     wgt_parts: int = WGT_PARTS[0],
+    near: Callable[[int, int], bool] = lambda first, other: True,
 ) -> list[list[int]]:
     """Places of LOADs that may be one, in the order of their words; lists of several only.
 
     before: what each instruction depends on.  known: whether what a LOAD brings is constant and may
     be copied; other words are joined where they lie behind each other.
-    wgt_parts: of WGT, of which a joined LOAD fills one at most.
+    wgt_parts: of WGT, of which a joined LOAD fills one at most.  near: whether a place may be
+    together with the first of a group.
     """
     groups: list[list[int]] = []
     for memory, parts in {**PARTS, Memory.WGT: wgt_parts}.items():
@@ -54,6 +59,7 @@ def join(
                 continue
             if (
                 group
+                and near(group[0], place)
                 and _follows(program, group, each, most)
                 and _may_move(before[place], group)
                 and _have_place(program, [*group, place], config, known)

@@ -105,3 +105,12 @@ def test_a_chain_of_dense_layers_takes_fewer_loads_and_cycles_for_the_same_bytes
     assert fewer <= loads / 2
     assert less < cycles
     np.testing.assert_array_equal(own, expected)
+
+
+def test_loads_that_start_long_after_each_other_stay_where_only_near_ones_are_joined() -> None:
+    second = behind(FIRST)
+    program = [FIRST, second, behind(second)]
+    found = join(
+        program, [NOTHING] * 3, TINY, lambda load: True, near=lambda first, other: other - first < 2
+    )
+    assert found == [[0, 1]]
