@@ -74,6 +74,7 @@ class CompileOptions:
     program.
     time: print the time each step took to standard error.
     overlap: how far the accelerator's program hides latency.
+    effort: how many programs for the accelerator are tried, 1 for as many as usual; 0 to 100.
     plans: file of plans for the accelerator: those that are there are used again, new ones added.
     passes: your own, over the graph, after it was imported and simplified.
     cpu: what code for CPUs is made for.
@@ -91,6 +92,7 @@ class CompileOptions:
     verify: bool = False
     time: bool = False
     overlap: Overlap = Overlap.LAYERS
+    effort: float = 1.0
     plans: Path | None = None
     passes: "tuple[Pass[Graph], ...]" = ()
     cpu: CpuOptions = CpuOptions()

@@ -60,17 +60,21 @@ def plans_kept(factory: pytest.TempPathFactory) -> Iterator[None]:
     folder.mkdir(exist_ok=True)
 
     def known(
-        planner: Planner, activations: Mapping[str, Activation], overlap: Overlap, timing: Timing
+        planner: Planner,
+        activations: Mapping[str, Activation],
+        overlap: Overlap,
+        timing: Timing,
+        effort: float,
     ) -> Draft:
         key = plan_key(planner.layers, planner.ends, planner.config, overlap)
-        path = folder / f"{key}-{search.MOST_ROUNDS}"
+        path = folder / f"{key}-{search.MOST_ROUNDS}-{effort}"
         if timing is not time_program or overlap is not Overlap.LAYERS:
-            return fastest(planner, activations, overlap, timing)
+            return fastest(planner, activations, overlap, timing, effort)
         if path.exists():
             plan = recorded_plan(planner, json.loads(path.read_text()))
             draft = make_draft(planner, plan, activations, overlap, timing)
             return without_waits(draft, planner.config, timing)
-        found = fastest(planner, activations, overlap, timing)
+        found = fastest(planner, activations, overlap, timing, effort)
         write_whole(path, json.dumps(to_plan_record(planner, found.plan, found.cycles)).encode())
         return found
 

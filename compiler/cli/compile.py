@@ -49,6 +49,13 @@ GPUS = ("opencl", "cuda", "webgpu")
     type=PATH,
     help="File of plans (vta): known ones are used again, new ones added.",
 )
+@click.option(
+    "--effort",
+    type=click.FloatRange(0, 100),
+    default=1,
+    show_default=True,
+    help="Programs tried for a fast one (vta); 0 compiles soonest.",
+)
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
 @click.option(
     "--most-compile-seconds", type=POSITIVE, metavar="NUMBER", help="Time that compiling may take."
@@ -78,6 +85,7 @@ def compile_command(
     cpu_level: str,
     most_work: float | None,
     plans: Path | None,
+    effort: float,
     no_winograd: bool,
     most_compile_seconds: float | None,
     most_memory: float | None,
@@ -104,7 +112,7 @@ def compile_command(
         limits = options.limits.within(most_compile_seconds, most_memory)
         options = replace(options, dump=dump or options.dump, limits=limits)
         options = replace(options, plans=plans) if plans else options
-        options = replace(options, records=record_paths(records), batch=batch)
+        options = replace(options, records=record_paths(records), batch=batch, effort=effort)
         options = replace(options, precision=Precision(precision), gpu=gpu)
         options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
         module = compile_model(model, target, options, read_dimensions(dims))

@@ -7,7 +7,7 @@ between parts of the CPU cost less there than a launch, they stay there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from ..dtypes import DType
@@ -43,10 +43,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a model's graph; ``own``: the target runs it, and not the CPU beside it."""
+    """A piece of a model's graph.
+
+    own: the target runs it, and not the CPU beside it.  share: of the nodes that the target runs.
+    """
 
     graph: Graph
     own: bool = True
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,11 @@ def cut(placed: Placed, beside: Callable[[Node], bool]) -> tuple[Piece, ...]:
         needed.update(dict.fromkeys(inputs))
         part = Graph(inputs, tuple(wanted), tuple(reversed(nodes)), graph.constants, graph.types)
         pieces.append(Piece(EliminateDead().run(part), own))
-    return tuple(reversed(pieces))
+    count = sum(len(each.graph.nodes) for each in pieces if each.own)
+    return tuple(
+        replace(each, share=len(each.graph.nodes) / count) if each.own else each
+        for each in reversed(pieces)
+    )
 
 
 def _placed(graph: Graph, own: Sequence[bool]) -> Placed:

@@ -148,6 +148,7 @@ def accelerate_graph(
             timing,
             trace.step,
             options.overlap,
+            options.effort,
             options.verify,
             known,
             trace.check,

@@ -73,6 +73,7 @@ def compile_partition(
     timing: Timing,
     observe: Callable[[str, Callable[[], str]], None] = lambda name, text: None,
     overlap: Overlap = Overlap.LAYERS,
+    effort: float = 1.0,
     checked: bool = False,
     plans: PlanRecords | None = None,
     look: Callable[[str], None] = lambda where: None,
@@ -80,6 +81,7 @@ def compile_partition(
     """Lower, schedule, place, order, synchronise, check and encode the layers of ``partition``.
 
     timing: tells when instructions start and end; of several programs the fastest is taken.
+    effort: how many are tried, 1 for as many as usual.
     observe: called after each step, with its name and what prints its result.  checked: every loop
     program is verified.  plans: those that are known, by their keys; a new one is added.
     look: called now and then with words for where this is; may raise CompileLimitError.
@@ -113,7 +115,7 @@ def compile_partition(
         if overlap is Overlap.LAYERS:
             draft = without_waits(draft, config, timing)
     else:
-        draft = fastest(planner, activations, overlap, timing)
+        draft = fastest(planner, activations, overlap, timing, effort)
     if plans is not None and key not in plans:
         plans[key] = to_plan_record(planner, draft.plan, draft.cycles)
     plan, operations, program = draft.plan, draft.builder.operations, draft.program

@@ -41,7 +41,11 @@ NEAR = 1.06
 
 
 def fastest(
-    planner: Planner, activations: Mapping[str, Activation], overlap: Overlap, timing: Timing
+    planner: Planner,
+    activations: Mapping[str, Activation],
+    overlap: Overlap,
+    timing: Timing,
+    effort: float = 1.0,
 ) -> Draft:
     """The program of the plan that makes the fastest one, out of some.
 
@@ -49,6 +53,8 @@ def fastest(
     DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.
     Short programs are searched once more, from the best of some that keep another activation on
     chip.
+
+    effort: how many are tried, 1 for as many as usual.
     """
     best = make_draft(planner, planner.best(), activations, overlap, timing)
     if overlap is not Overlap.LAYERS:
@@ -65,8 +71,8 @@ def fastest(
             seen.add(plan.key)
             other = make_draft(planner, plan, activations, overlap, timing)
             best = min(best, other, key=_cycles)
-    found = _refined(best, planner, activations, timing, MOST_ROUNDS)
-    if count <= FEW_OPERATIONS:
+    found = _refined(best, planner, activations, timing, effort)
+    if count <= effort * FEW_OPERATIONS:
         near = [
             make_draft(planner, plan, activations, overlap, timing)
             for plan in islice(planner.near(best.plan), MOST_NEAR)
@@ -74,7 +80,7 @@ def fastest(
         ]
         if near:
             other = min(near, key=_cycles)
-            other = _refined(other, planner, activations, timing, MOST_ROUNDS // 2)
+            other = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
             found = min(found, other, key=_cycles)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
@@ -99,11 +105,12 @@ def _refined(
     planner: Planner,
     activations: Mapping[str, Activation],
     timing: Timing,
-    rounds: int,
+    effort: float,
+    rounds: int = MOST_ROUNDS,
 ) -> Draft:
-    """``best``, or a faster program, in which some layers run in another way; of ``rounds``."""
+    """``best``, or a faster program, in which some layers run in another way."""
     count, roof = max(1, len(best.program)), planner.roof.cycles
-    most = min(rounds, ROUND_OPERATIONS // count, count // OPERATIONS_A_ROUND)
+    most = min(rounds, int(effort * ROUND_OPERATIONS) // count, count // OPERATIONS_A_ROUND)
     if count > FEW_OPERATIONS and best.cycles <= NEAR * roof:
         return best
     drafts, gone = {best.plan.key: best}, best.plan.gone

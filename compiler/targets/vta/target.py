@@ -1,7 +1,7 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -100,8 +100,9 @@ class Vta:
     def compile(
         self, piece: Piece, kinds: Mapping[str, str], options: CompileOptions, trace: Trace
     ) -> Part:
-        """As ``Target``."""
+        """As ``Target``.  All pieces of a model share the effort of one."""
         options.require_fp32(self.name)
+        options = replace(options, effort=options.effort * piece.share)
         return compile_accelerated(
             piece.graph, self.config, options, trace, time_program, self.plans
         )

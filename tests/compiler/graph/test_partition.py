@@ -71,6 +71,8 @@ def test_pieces_one_after_the_other_are_the_graph(seed: int) -> None:
     for name in graph.outputs:
         np.testing.assert_array_equal(values[name], wanted[name])
     assert all(a.own != b.own for a, b in itertools.pairwise(pieces))
+    shares = [piece.share for piece in pieces if piece.own]
+    assert not shares or sum(shares) == pytest.approx(1)
     outer = {*graph.inputs, *graph.outputs}
     own = {node.output for node, own in zip(graph.nodes, found.own, strict=True) if own}
     for piece in pieces:

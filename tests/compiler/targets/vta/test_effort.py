@@ -1,0 +1,58 @@
+"""How many programs are tried: as many as asked for, and no more for a model in several pieces."""
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler import compile
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.targets.vta import search
+from dovetail.compiler.targets.vta.draft import Draft, make_draft
+from dovetail.runtime.accelerator.part import accelerator_parts
+from tests.end_to_end.models import Network
+
+ROUNDS = 8
+FIRST = 4
+"""Plans of a piece whose programs are made in any case, at most."""
+
+
+def network(pieces: int) -> onnx.ModelProto:
+    """Convolutions; between the pieces a softmax, which the CPU computes."""
+    net = Network(np.random.default_rng(3))
+    x = net.input(3, 12, 12)
+    for piece in range(pieces):
+        if piece:
+            softmax = net._node("Softmax", [x.name], axis=3)
+            x = net._quantized(softmax, x.shape, 1 / 255, -128)
+        x = net.conv(x, 20, pads=(1, 1, 1, 1))
+        x = net.conv(net.conv(x, 20, depthwise=True, pads=(1, 1, 1, 1)), 20, (1, 1))
+    return net.model(x)
+
+
+def compiled(pieces: int, effort: float) -> tuple[int, int]:
+    """Programs that were made, and the cycles of those taken."""
+    drafts: list[Draft] = []
+
+    def counted(*given: object) -> Draft:
+        drafts.append(make_draft(*given))  # type: ignore[arg-type]
+        return drafts[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "make_draft", counted)
+        patch.setattr(search, "MOST_ROUNDS", ROUNDS)
+        module = compile(network(pieces), "vta:tiny", CompileOptions(effort=effort))
+    parts = accelerator_parts(module)
+    assert len(parts) == pieces
+    return len(drafts), sum(part.expected_cycles for part in parts)
+
+
+def test_more_effort_tries_more_and_never_ends_slower() -> None:
+    few, slow = compiled(1, 0)
+    many, fast = compiled(1, 1)
+    assert few <= FIRST < many
+    assert fast <= slow
+
+
+def test_pieces_share_the_effort_of_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "ROUND_OPERATIONS", 2000)
+    assert compiled(2, 1)[0] < compiled(2, 2)[0]
