@@ -55,6 +55,10 @@ autodoc_mock_imports = ["pyopencl", "wgpu"]
 suppress_warnings = ["ref.python"]
 # The navigation lists pages, not every name in them.
 toc_object_entries = False
+if tags.has("brief"):  # type: ignore[name-defined]  # noqa: F821
+    # Describing the compiler's modules takes most of a build's time.
+    exclude_patterns = [f"{FOLDER}/dovetail-compiler-*"]
+    suppress_warnings.append("toc.excluded")
 
 CONTENTS = {
     "Start": ["docs/architecture", "docs/README"],
