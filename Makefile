@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check wheels demo train train-story test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation monotony mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check wheels demo train train-story test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation monotony mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo gateware lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -212,6 +212,9 @@ zoo: $(READY) ## Put architectures of torchvision and timm on the accelerator, o
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[zoo]'
 	$(BIN)/python benchmarks/zoo $(ARGS)
+
+gateware: $(READY) ## The units' testbenches in all their builds
+	SLOW_GATEWARE=1 $(BIN)/python -m pytest -n $(JOBS) tests/vta_hw $(ARGS)
 
 lint-verilog: $(READY) ## Lint the Verilog of every configuration with Verilator
 	mkdir -p build/verilog

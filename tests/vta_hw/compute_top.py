@@ -1,5 +1,6 @@
 """The compute units under test: GEMM, VECTOR and their memories, wired as in the accelerator."""
 
+import os
 from dataclasses import replace
 
 from amaranth.hdl import Module, signed
@@ -22,7 +23,15 @@ from dovetail.vta_hw.tap_scratchpad import TapScratchpad
 from dovetail.vta_hw.vector import Vector
 from dovetail.vta_hw.weight_scratchpad import weight_scratchpad
 
-__all__ = ["BUILDS", "CONFIG", "REQUANTIZE_LANES", "TOPS", "ComputeTop", "make_compute_top"]
+__all__ = [
+    "BUILDS",
+    "CONFIG",
+    "REQUANTIZE_LANES",
+    "TESTED",
+    "TOPS",
+    "ComputeTop",
+    "make_compute_top",
+]
 
 CONFIG = find_config("tiny")
 BUILDS = {
@@ -37,6 +46,10 @@ BUILDS = {
     "fast_core": replace(CONFIG, lane_groups=2, core_clock_ratio=2, deep_pipelines=True),
 }
 """Ways to build the same units."""
+TESTED = tuple(
+    name for name in BUILDS if "SLOW_GATEWARE" in os.environ or name not in ("paired", "deep")
+)
+"""Builds that are tested: `paired` and `deep` by ``make gateware`` only, for both are in others."""
 REQUANTIZE_LANES = 8
 
 

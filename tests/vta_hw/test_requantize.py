@@ -137,7 +137,7 @@ async def requantisers_equal_the_formula(dut: Any) -> None:
             )
 
 
-@pytest.mark.parametrize("build", ["plain", "deep"])
+@pytest.mark.parametrize("build", ["plain", "deep_turns"])
 def test_requantisation_equals_numpy_and_fixed_point_tensorflow_lite(build: str) -> None:
     """At every rounding edge, around halves, and for random vectors."""
     runs = [
