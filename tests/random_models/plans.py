@@ -51,6 +51,7 @@ class _Drawn:
         activations: Mapping[str, Activation],
         overlap: Overlap,
         timing: Timing,
+        effort: float,
     ) -> Draft:
         plan = self._plan(planner)
         draft = make_draft(planner, plan, activations, overlap, timing)
