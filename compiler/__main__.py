@@ -4,6 +4,8 @@ Each command is in ``cli``; packages that take long to import are imported by th
 them.
 """
 
+from typing import Any
+
 import click
 
 from .cli.assembly import assemble, disassemble
@@ -37,7 +39,23 @@ COMMANDS = (
 )
 
 
-@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands whose help ends in one error, too, where it cannot be written: a disk is full."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """As click's, which only knows of pipes that nobody reads."""
+        try:
+            return super().main(*arguments, **options)
+        except OSError as error:
+            if error.errno is None:
+                raise
+            click.ClickException(f"cannot write: {error.strerror}").show()
+            raise SystemExit(1) from None
+
+
+@click.group(
+    cls=_Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="dovetail")
 def main() -> None:
     """Quantise networks, compile them for the Dovetail accelerator or CPUs, and run them."""

@@ -11,14 +11,12 @@ from .numbers import POSITIVE
 from .output import clear_errors, human, print_json, progress_line, require_folder, table
 from .paths import PATH
 from .records import record_paths, records_option
+from .target_options import GPUS, require_cpu_code, require_target
 
 if TYPE_CHECKING:
     from dovetail.runtime.module import Module
 
 __all__ = ["compile_command"]
-
-GPUS = ("opencl", "cuda", "webgpu")
-"""Targets whose modules are kernels."""
 
 
 @click.command("compile")
@@ -104,6 +102,7 @@ def compile_command(
     from ..options import CompileOptions, Precision
 
     require_folder(output)
+    require_target(target)
     with progress_line(f"compiling {model.name}") as tell:
         options = CompileOptions.from_environment()
         cpu = replace(options.cpu, threads=threads, level=cpu_level)
@@ -116,6 +115,7 @@ def compile_command(
         options = replace(options, precision=Precision(precision), gpu=gpu)
         options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
         module = compile_model(model, target, options, read_dimensions(dims))
+    require_cpu_code({part.target for part in module.parts})
     module.save(output)
     note_own(output)
     if all(part.target == "cpu" for part in module.parts):

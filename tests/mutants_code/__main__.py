@@ -60,18 +60,22 @@ def sample(root: Path, seed: int, within: str = "") -> Iterator[Fault]:
         yield rng.choice([fault for fault in there if fault.kind == kind])
 
 
-def chosen(reach: Reach, fault: Fault, source: bytes) -> list[str]:
+def chosen(reach: Reach, fault: Fault, source: bytes, narrow: bool = False) -> list[str]:
     """The tests to try, within some seconds: first those that reach the line, of files that mirror
-    the faulty one, then of others, one of each in turn; last, others of the same test files."""
+    the faulty one, then of others, one of each in turn; last, others of the same test files.
+
+    narrow: only of files that mirror the faulty one."""
     lines = range(fault.line, source.count(b"\n", 0, fault.end) + 2)
     near = nearest(reach.place.tree, fault.path)
     own = mirrored(reach.place.tree, fault.path)
     if len(own) > 1:
         own = [test for test in near if test in own][:MIRRORED]
-    near = list(dict.fromkeys([*own, *near[:NEAREST], *BROAD]))
+    near = own if narrow and own else list(dict.fromkeys([*own, *near[:NEAREST], *BROAD]))
     for _ in reach.record(near):
         pass
     reaching = reach.tests(fault.path, lines)
+    if narrow:
+        reaching = {test: there for test, there in reaching.items() if test.split("::")[0] in near}
     if not any(reaching.values()):
         reaching = {test: True for test in reach.seconds if test.split("::")[0] in near}
     turn: Counter[tuple[str, bool]] = Counter()
@@ -91,11 +95,11 @@ def chosen(reach: Reach, fault: Fault, source: bytes) -> list[str]:
     return found
 
 
-def judge(reach: Reach, fault: Fault) -> Verdict:
+def judge(reach: Reach, fault: Fault, narrow: bool = False) -> Verdict:
     """Run the tests that are chosen with the fault in the file."""
     path = reach.place.tree / fault.path
     source = path.read_bytes()
-    tests = chosen(reach, fault, source)
+    tests = chosen(reach, fault, source, narrow)
     limit = 15 + 3 * sum(reach.seconds[test] for test in tests)
     limit += BUILDING if fault.path.startswith(HARDWARE) else 0.0
     try:
@@ -136,6 +140,7 @@ def read(path: Path) -> list[Verdict]:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--within", default="", help="Faults in files whose paths begin so, as vta_hw/.")
 @click.option("--again", is_flag=True, help="Try those again that nobody noticed.")
+@click.option("--narrow", is_flag=True, help="Ask only tests that mirror the faulty file.")
 @click.option("--all", "everything", is_flag=True, help="Ask all tests, not those that stand near.")
 @click.option(
     "--folder",
@@ -144,7 +149,9 @@ def read(path: Path) -> list[Verdict]:
     show_default=True,
     help="Where the copy of the tree and the results lie.",
 )
-def main(count: int, seed: int, within: str, again: bool, everything: bool, folder: Path) -> None:
+def main(
+    count: int, seed: int, within: str, again: bool, narrow: bool, everything: bool, folder: Path
+) -> None:
     """Put faults into the production code, one at a time, and run tests that reach the line.
 
     Which tests reach which lines is recorded first, and kept: of tests that stand near the files
@@ -173,7 +180,7 @@ def main(count: int, seed: int, within: str, again: bool, everything: bool, fold
         console.print(f"recording {some[0]} and {len(some) - 1} more", markup=False)
     for key, fault in drawn.items():
         if key not in verdicts or (again and not verdicts[key].by):
-            verdicts[key] = judge(reach, fault)
+            verdicts[key] = judge(reach, fault, narrow)
             lines = [json.dumps(asdict(each)) for each in verdicts.values()]
             kept.write_text("".join(f"{line}\n" for line in lines))
             console.print(f"{fault.path}:{fault.line} {verdicts[key].by or 'nobody'}", markup=False)

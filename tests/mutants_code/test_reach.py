@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from coverage import CoverageData
 
+from . import __main__
+from .faults import Fault
 from .reach import Reach
 from .workplace import Workplace
 
@@ -74,3 +76,16 @@ def test_what_changed_or_was_never_recorded_is_missing(reach: Reach) -> None:
     (reach.place.tree / other).write_text("")
     assert reach.missing([ONE, TWO, other]) == [TWO, other]
     assert reach.seconds == {f"{ONE}::a": 1.0, f"{ONE}::b": 2.0, f"{TWO}::new": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "tests"), [(False, [f"{ONE}::a", f"{ONE}::b"]), (True, [f"{TWO}::new"])]
+)
+def test_only_tests_that_mirror_a_file_are_asked_on_demand(
+    narrow: bool, tests: list[str], reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(__main__, "mirrored", lambda root, path: [TWO])
+    monkeypatch.setattr(__main__, "nearest", lambda root, path: [TWO, ONE])
+    monkeypatch.setattr(__main__, "BROAD", ())
+    fault = Fault(CODE, 2, "constant", 2, 3, "7")
+    assert __main__.chosen(reach, fault, b"a\nb\n", narrow) == tests

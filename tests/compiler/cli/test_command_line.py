@@ -1,10 +1,12 @@
 """The command line: what it prints, what it writes, and that every error is one clear message."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import click
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dovetail.compiler import start
 from dovetail.compiler.cli.output import FILE_WIDTH, clear_errors
 from dovetail.isa.configs import CONFIGS
 from dovetail.runtime import run
@@ -156,3 +159,25 @@ def test_a_package_that_is_not_installed_is_named(name: str, clear: bool) -> Non
         refused(result, "this command needs amaranth, which is not installed")
     else:
         assert isinstance(result.exception, ModuleNotFoundError)
+
+
+def test_a_key_pressed_while_commands_are_imported_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Pressed(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "dovetail.compiler.__main__", Pressed("pressed"))
+    with pytest.raises(SystemExit, match="1"):
+        start.main()
+    assert capsys.readouterr().err == "\nAborted!\n"
+
+
+@pytest.mark.parametrize("words", ["--help", "compile --help", "--version"])
+def test_help_for_a_full_disk_is_one_error(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("click.decorators.echo", full)
+    refused(invoke(*words.split()), "cannot write: No space left on device")

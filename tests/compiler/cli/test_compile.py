@@ -110,3 +110,40 @@ def test_compile_refuses_what_it_cannot_compile(digits_model: Path, tmp_path: Pa
     ):
         refused(invoke("compile", model, "--target", target, "-o", out / "m.dvt"), message)
         assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "option", "message"),
+    [
+        ("cpu", "--plans x.json", "--plans is for --target vta, not cpu"),
+        ("opencl", "--effort 2", "--effort is for --target vta, not opencl"),
+        ("vta:tiny", "--gpu a", "--gpu is for --target opencl, cuda or webgpu, not vta:tiny"),
+        ("cpu", "--gpu a", "--gpu is for --target opencl, cuda or webgpu, not cpu"),
+        ("webgpu", "--threads 2", "--threads is for --target cpu or vta, not webgpu"),
+        ("cuda:sm_80", "--cpu-level avx2", "--cpu-level is for --target cpu or vta, not cuda"),
+        ("vta:tiny", "--cpu-level avx2", "--cpu-level is for code on the CPU, and all of the"),
+        ("vta:tiny", "--most-work 9", "--most-work is for code on the CPU, and all of the model"),
+        ("vta:tiny", "--no-winograd", "--no-winograd is for code on the CPU, and all of the"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    target: str, option: str, message: str, one_layer_model: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "x.dvt"
+    given = "compile", one_layer_model, "--target", target, *option.split(), "-o", output
+    refused(invoke(*given), message, code=2)
+    assert not output.exists()
+
+
+def test_options_for_the_cpu_are_for_what_an_accelerator_leaves(
+    one_layer_model: Path, tmp_path: Path
+) -> None:
+    model = onnx.load(one_layer_model)
+    (last,) = model.graph.output
+    model.graph.node.append(helper.make_node("Cast", [last.name], ["left"], to=TensorProto.FLOAT))
+    last.name, last.type.tensor_type.elem_type = "left", TensorProto.FLOAT
+    onnx.save(model, tmp_path / "m.onnx")
+    output = tmp_path / "x.dvt"
+    given = "--target", "vta:tiny", "--cpu-level", "avx2", "--json", "-o", output
+    result = invoke("compile", tmp_path / "m.onnx", *given)
+    assert json.loads(result.stdout)["parts"] == ["vta:tiny", "cpu"]
