@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dovetail.compiler import start
+from dovetail.compiler.cli import start
 from dovetail.compiler.cli.output import FILE_WIDTH, clear_errors
 from dovetail.isa.configs import CONFIGS
 from dovetail.runtime import run

@@ -8,7 +8,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback, while it is imported too."""
     try:
-        from .__main__ import main as command
+        from ..__main__ import main as command
 
         command()
     except KeyboardInterrupt:
