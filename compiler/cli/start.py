@@ -5,12 +5,13 @@ import sys
 __all__ = ["main"]
 
 
-def main() -> None:
-    """Run the command; Ctrl-C ends it without a traceback, while it is imported too."""
+def main() -> int:
+    """The exit code of the command, unless it ends the process; Ctrl-C ends it without a traceback, while it is imported too."""
     try:
         from ..__main__ import main as command
 
         command()
     except KeyboardInterrupt:
         sys.stderr.write("\nAborted!\n")
-        raise SystemExit(1) from None
+        return 1
+    return 0
