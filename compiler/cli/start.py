@@ -6,7 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """The exit code of the command, unless it ends the process; Ctrl-C ends it without a traceback, while it is imported too."""
+    """Run the command, which ends the process; 1, an exit code, where Ctrl-C is pressed before."""
     try:
         from ..__main__ import main as command
 
