@@ -33,6 +33,8 @@ NAMED: dict[str, Array] = {
     "groups": np.array([1, 2, 4, 6, 6]),
     "image": np.array([1, 8, 6, 6]),
     "rows": np.array([1, 8, 36]),
+    "line": np.array([1, 1, 8]),
+    "scales": np.array([1, 8, 1, 1]),
     "full": np.array([1, 8, 6, 6]),
     "repeats": np.array([1, 1, 1, 2]),
     "borders": np.array([0, 0, 1, 2, 0, 0, 2, 1]),

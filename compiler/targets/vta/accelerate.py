@@ -31,6 +31,7 @@ from .batch import batch_graph
 from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
+from .passes.across_channels import AcrossChannels
 from .passes.align_channels import AlignChannels
 from .passes.cached_attention import CachedAttention
 from .passes.channel_tables import ChannelTables
@@ -51,6 +52,7 @@ from .passes.raise_transposes import RaiseTransposes
 from .passes.real_finishes import RealFinishes
 from .passes.rows_to_pixels import RowsToPixels
 from .passes.select_channels import SelectChannels
+from .passes.split_bands import SplitBands
 from .passes.split_groups import SplitGroups
 from .passes.split_products import SplitProducts
 from .plan_files import read_plan_entries, read_plans, write_plans
@@ -100,7 +102,7 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     """
     return (
         *(FixedAverages(), RealFinishes(), ExactSums(), ConstantChannels()),
-        *(RaiseTransposes(), DropTaps(), PadPixels()),
+        *(RaiseTransposes(), AcrossChannels(), SplitBands(lanes), DropTaps(), PadPixels()),
         *(CachedAttention(lanes), Differences(), SplitProducts(lanes)),
         *(RowsToPixels(), ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
