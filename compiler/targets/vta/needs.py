@@ -31,6 +31,12 @@ FIRST = {"c": 1, "y": 1, "x": 1, "k": 1}
 PIXEL = {"c": 1, "y": 1, "x": 1}
 """One pixel of one block, of all inputs."""
 
+BLOCK = {"c": 1}
+"""One block, all pixels of it."""
+
+TILE = {"c": 1, "k": 1, "ky": 1, "kx": 1}
+"""All products with one tile of a layer's weights."""
+
 Known = dict[tuple[int, Region], list[Read]]
 """What layers read to make regions."""
 
@@ -47,24 +53,43 @@ class Needs:
     wholly: NDArray[np.bool_]
 
 
-def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs]:
-    """What the first products of each layer come from, and what all of it comes from."""
+def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
+    """What the first products of each layer come from, what all products with one tile of its
+    weights do, and what all of it does.
+    """
     known: Known = {}
     names = [layer.output.name for layer in layers]
     shape = len(layers), len(layers)
-    first, pixel, whole = (Needs(np.zeros(shape), np.zeros(shape, bool)) for _ in range(3))
+    first, pixel, block, tile, whole = (
+        Needs(np.zeros(shape), np.zeros(shape, bool)) for _ in range(5)
+    )
+    insides: tuple[dict[str, int], ...] = FIRST, PIXEL, BLOCK, TILE, {}
+    each = list(zip((first, pixel, block, tile, whole), insides, strict=True))
+    joined = set[int]()
     for number in range(len(layers)):
         several = list(_several(layers, number))
-        for found, inside in ((first, FIRST), (pixel, PIXEL), (whole, {})):
-            _trace(layers, names, number, inside, known, found)
+        for found, inside in each:
+            for other, every in _trace(layers, names, number, inside, known, found):
+                if other in joined:
+                    _add(found, number, block if every else pixel, [other])
             # Of a tensor that several layers make, any may come first.
-            for makers in several:
-                found.parts[number] = np.maximum(found.parts[number], pixel.parts[makers].min(0))
-                found.wholly[number] |= pixel.wholly[makers].all(0)
-        pixel.parts[number, number] = 1 / _size(layers[number].output)
-        pixel.wholly[number, number] = layers[number].output.blocks == 1
+            for x, makers in several:
+                every = _reads_all_pixels(layers[number], inside, x)
+                _add(found, number, block if every else pixel, makers)
+        if several:
+            joined.add(number)
+        output = layers[number].output
+        pixel.parts[number, number] = 1 / _size(output)
+        block.parts[number, number] = 1 / output.blocks
+        pixel.wholly[number, number] = block.wholly[number, number] = output.blocks == 1
         whole.parts[number, number], whole.wholly[number, number] = 1, True
-    return first, whole
+    return first, tile, whole
+
+
+def _add(found: Needs, number: int, least: Needs, others: list[int]) -> None:
+    """Let layer ``number`` need what each of some others does."""
+    found.parts[number] = np.maximum(found.parts[number], least.parts[others].min(0))
+    found.wholly[number] |= least.wholly[others].all(0)
 
 
 def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -145,10 +170,18 @@ def _readers(
     return [reader for reader, _ in found] if covered == mine else []
 
 
-def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[list[int]]:
-    """The layers that make parts of an input, for each that more than one makes."""
-    makers = (_makers(layers, number, x) for x in layers[number].inputs)
-    return (each for each in makers if len(each) > 1)
+def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[tuple[Activation, list[int]]]:
+    """The inputs of which several layers make parts, and these."""
+    for x in layers[number].inputs:
+        makers = _makers(layers, number, x)
+        if len(makers) > 1:
+            yield x, makers
+
+
+def _reads_all_pixels(layer: LoweredLayer, inside: Mapping[str, int], x: Activation) -> bool:
+    """Whether the iterations ``inside`` read all rows and columns of some block of ``x``."""
+    size = x.full_size
+    return any(name == x.name and region[1:] == size for name, _, region in _reads(layer, inside))
 
 
 def _makers(layers: Sequence[LoweredLayer], number: int, x: Activation) -> list[int]:
@@ -167,11 +200,13 @@ def _trace(
     inside: Mapping[str, int],
     known: Known,
     found: Needs,
-) -> None:
+) -> list[tuple[int, bool]]:
     """Follow what the iterations ``inside`` of layer ``start`` read back to the first layer.
 
     names: of what the layers make.
+    Returns the layers that make some of it, and whether of each all pixels of a block.
     """
+    made = list[tuple[int, bool]]()
     wanted: dict[str, dict[Blocks, Region]] = {}
     _note(wanted, _reads(layers[start], inside))
     for number in reversed(range(start)):
@@ -182,12 +217,14 @@ def _trace(
         region = _made(output, views)
         if not all(region):
             continue
+        made.append((number, region[1:] == (output.height, output.width)))
         found.parts[start, number] = prod(region) / _size(output)
         found.wholly[start, number] = region[0] == output.blocks
         if (number, region) not in known:
             extents = dict(zip(("c", "y", "x"), region, strict=True))
             known[number, region] = list(_reads(layers[number], extents))
         _note(wanted, known[number, region])
+    return made
 
 
 def _blocks(x: Activation) -> Blocks:
@@ -247,10 +284,14 @@ def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
             if x is None or len(ref.indices) != len(x.buffer.shape):
                 continue
             blocks, rows, columns = (_different(index, extents) for index in ref.indices[:3])
+            view, fewer = _blocks(x), {n for n in extents if extents[n] < nest.extents[n]}
+            if not any(ref.indices[0].coefficient(name) for name in fewer):
+                low, high = ref.indices[0].limits(extents)
+                view = range(low, high + 1) if high + 1 - low == blocks else view
             # At worst, all that the layer reads of the halo is among this.
             rows -= _beyond(ref.indices[1], nest.extents, x.halo[0], x.full_size[0])
             columns -= _beyond(ref.indices[2], nest.extents, x.halo[1], x.full_size[1])
-            yield x.name, _blocks(x), (blocks, max(1, rows), max(1, columns))
+            yield x.name, view, (blocks, max(1, rows), max(1, columns))
 
 
 def _different(index: Linear, extents: Mapping[str, int]) -> int:

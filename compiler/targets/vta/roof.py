@@ -74,9 +74,10 @@ def _size(x: Activation, config: HardwareConfig) -> int:
 class _Chain:
     """The earliest begin and end of each layer, when each waits only for what it comes from.
 
-    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word: cycles in
-    which DRAM moves one, at least.  comes_first: float64[layers, layers], 1 where the second layer
-    comes after the first one began.
+    tiles: the earliest end of all products with one tile of its weights.
+    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word, moved:
+    cycles in which DRAM moves one of them, and all.  comes_first: float64[layers, layers], 1 where
+    the second layer comes after the first one began.
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
@@ -86,29 +87,36 @@ class _Chain:
         sizes = [layer.constants.get("weights", none).nbytes for layer in layers]
         self.weights = np.array(sizes, np.int64) // config.word_bytes(Memory.WGT)
         self.depth = config.wgt_depth
-        nibbles = config.nibble_weights and any(layer.nibbles for layer in layers)
-        least = config.nibble_bytes if nibbles else config.word_bytes(Memory.WGT)
-        self.word = _beats(least, config)
-        self.first, self.whole = needs(layers)
+        words = (
+            config.nibble_bytes
+            if config.nibble_weights and layer.nibbles
+            else config.word_bytes(Memory.WGT)
+            for layer in layers
+        )
+        self.word = np.array([_beats(word, config) for word in words], np.int64)
+        self.moved = self.weights * self.word
+        self.first, self.tile, self.whole = needs(layers)
         self.comes_first = (self.first.parts.T > 0) | np.eye(len(layers), dtype=bool)
         self.comes_first = self.comes_first.astype(float)
         self.some, all_weights = follows(layers)
         self.all_weights = all_weights.astype(float)
-        self.begins, self.ends = np.zeros(len(layers)), np.zeros(len(layers))
+        self.begins, self.tiles, self.ends = (np.zeros(len(layers)) for _ in range(3))
 
     def length(self) -> int:
         """Cycles to the last end."""
         for number in range(len(self.weights)):
             if number % TOGETHER == 0:
                 some = slice(number, number + TOGETHER)
-                first, whole = (self.work(need, some) for need in (self.first, self.whole))
+                each = (self.work(need, some) for need in (self.first, self.tile, self.whole))
+                first, tile, whole = each
             row = number % TOGETHER
             before = self.ends[self.first.parts[number] == 1]
             begin = self.after(self.first, number, first[row])
-            self.begins[number] = max(begin, before.max(initial=0))
+            self.begins[number] = begin = max(begin, before.max(initial=0))
+            self.tiles[number] = max(begin, self.after(self.tile, number, tile[row]))
             end = self.after(self.whole, number, whole[row])
             self.ends[number] = max(end, self.last(number))
-        return int(self.ends.max(initial=0))
+        return int(max(self.ends.max(initial=0), self.come(np.flatnonzero(self.weights))))
 
     def work(self, need: Needs, some: slice) -> Cycles:
         """Cycles of what ``need`` says of each of some layers that comes after another one began,
@@ -125,7 +133,6 @@ class _Chain:
 
         behind: the layer's row of ``work``.
         Of two layers, work of the second that the first is needed for comes after the first began.
-        When the first of some layers begins, WGT holds no more of their weights than it is deep.
         """
         share = need.parts[number]
         before = np.flatnonzero(share)
@@ -134,18 +141,23 @@ class _Chain:
         work = self.busy * share
         chains = self.begins + behind
         whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
-        latest = whole[np.argsort(-self.begins[whole], kind="stable")]
-        come = np.cumsum(self.weights[latest])
-        arrivals = self.begins[latest] + (come - self.depth) * self.word
-        return max(
-            work.sum(1).max(), chains[before].max(), come.max(initial=0) * self.word,
-            arrivals.max(initial=0),
-        )  # fmt: skip
+        return max(work.sum(1).max(), chains[before].max(), self.come(whole))
+
+    def come(self, some: NDArray[np.intp]) -> float:
+        """When all weights of some layers can have come.
+
+        Before the first time that one of their tiles has been multiplied for the last time, none
+        may leave WGT, which holds no more of them than it is deep.
+        """
+        latest = some[np.argsort(-self.tiles[some], kind="stable")]
+        moved = np.cumsum(self.moved[latest])
+        held = self.depth * np.maximum.accumulate(self.word[latest])
+        return max(moved.max(initial=0), (self.tiles[latest] + moved - held).max(initial=0))
 
     def last(self, number: int) -> float:
         """When weights can have come that its last results need after the end of another layer."""
         between = self.some[:, number].copy()
         between[number] = True
-        words = self.all_weights @ (between * self.weights)
-        ends = self.ends + (words - self.depth) * self.word
+        held = self.depth * self.word[between].max()
+        ends = self.ends + self.all_weights @ (between * self.moved) - held
         return ends[self.some[:, number]].max(initial=0)

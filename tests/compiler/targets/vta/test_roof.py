@@ -1,9 +1,15 @@
 """No plan goes below the roof, and the roof counts what any program has to do."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from numpy.typing import NDArray
+from onnx import numpy_helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
@@ -16,6 +22,9 @@ from tests.end_to_end.models import Network, random_network
 from .test_stream import lowered
 
 TINY = find_config("tiny")
+
+Array = NDArray[Any]
+Change = Callable[[Array], Array]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -75,6 +84,59 @@ def test_the_last_results_need_all_later_weights() -> None:
     assert cycles >= early + (3 * 8 * 8 - 32) * TINY.block**2 // TINY.bus_bytes
 
 
+def changed_weights(model: onnx.ModelProto, shape: tuple[int, ...], *change: Change) -> None:
+    """Put ``change`` of them, in turn, in place of the weights of ``shape``."""
+    found = [each for each in model.graph.initializer if tuple(each.dims) == shape]
+    for initializer, one in zip(found, cycle(change), strict=False):
+        array = one(numpy_helper.to_array(initializer)).astype(np.int8)
+        initializer.CopyFrom(numpy_helper.from_array(array, initializer.name))
+
+
+def first_blocks(weights: Array) -> Array:
+    """Those of the last 8 of 32 channels are 0."""
+    return weights * (np.arange(32) < 24).reshape(1, -1, 1, 1)
+
+
+def last_blocks(weights: Array) -> Array:
+    """Those of the first 8 of 32 channels are 0."""
+    return weights * (np.arange(32) >= 8).reshape(1, -1, 1, 1)
+
+
+def test_weights_of_halves_that_are_shuffled_come_after_the_first_layers() -> None:
+    """As above; each later layer is two, which read all but two of the 8 blocks before.
+
+    So the last block of a result may change some blocks only.  But products with one tile of
+    weights, at all pixels, need all pixels of a block, and so all that comes before.
+    """
+    config = replace(TINY, wgt_depth=32, act_depth=2048)
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(16, 12, 12), 32, pads=(1, 1, 1, 1))
+    early = 144 * 8 * 4 * 9
+    for _ in range(4):
+        x = net.max_pool(x, 3, 2, (1, 1, 1, 1))
+    for _ in range(6):
+        x = net.concat(*(net.conv(x, 16, (1, 1)) for _ in range(2)))
+    model = net.model(net.conv(x, 32, (1, 1)))
+    changed_weights(model, (16, 32, 1, 1), first_blocks, last_blocks)
+    part = accelerator_part(compile(model, config))
+    weights = 4 * 2 * 4 * 6 - 32
+    assert part.roof_cycles >= early + weights * TINY.block**2 // TINY.bus_bytes
+    assert part.roof_cycles <= part.expected_cycles
+
+
+def test_blocks_that_two_layers_read_are_all_needed() -> None:
+    """Two layers read 6 of 8 blocks: together all that two others make."""
+    net = Network(np.random.default_rng(0))
+    image = net.input(4, 6, 6)
+    x = net.concat(*(net.conv(image, 16, (1, 1)) for _ in range(2)))
+    model = net.model(net.add(*(net.conv(x, 16, (1, 1)) for _ in range(2))))
+    changed_weights(model, (16, 32, 1, 1), first_blocks, last_blocks)
+    layers, _ = lowered(model)
+    *_, whole = needs(layers)
+    assert np.all(whole.parts[-1, :2] == 1)
+    assert np.all(whole.wholly[-1, :2])
+
+
 def test_readers_of_other_places_want_no_more_than_both_read() -> None:
     """All blocks of one pixel, and one block of 25: not all blocks of 25."""
     net = Network(np.random.default_rng(0))
@@ -83,5 +145,5 @@ def test_readers_of_other_places_want_no_more_than_both_read() -> None:
     total = net.add(net.conv(x, 32, (1, 1), strides=(2, 2)), deep)
     layers, _ = lowered(net.model(net.conv(total, 16, (1, 1))))
     blocks, pixels = layers[0].output.blocks, 64
-    first, _ = needs(layers)
+    first, *_ = needs(layers)
     assert 0 < first.parts[-1, 0] <= (blocks + 25 - 1) / (blocks * pixels)
