@@ -93,12 +93,12 @@ def changed_weights(model: onnx.ModelProto, shape: tuple[int, ...], *change: Cha
 
 
 def first_blocks(weights: Array) -> Array:
-    """Those of the last 8 of 32 channels are 0."""
+    """Weights of the last 8 of 32 channels become 0."""
     return weights * (np.arange(32) < 24).reshape(1, -1, 1, 1)
 
 
 def last_blocks(weights: Array) -> Array:
-    """Those of the first 8 of 32 channels are 0."""
+    """Weights of the first 8 of 32 channels become 0."""
     return weights * (np.arange(32) >= 8).reshape(1, -1, 1, 1)
 
 
