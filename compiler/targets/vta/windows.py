@@ -100,11 +100,15 @@ class Window:
         )
 
     def stores(self, tile: Mapping[str, int], sram: int, dram: int) -> tuple[Store, ...]:
-        """Put the part of one tile, but for its halo, from the buffer at word ``sram``."""
+        """Put the part of one tile, but for its halo, from the buffer at word ``sram``.
+
+        None where the tile has columns behind the last only.
+        """
         part = self._parts(tile)
         if self.activation.grid:
             return tuple(store_pixels(self.activation, part, self.shape, sram, dram))
-        return (store_part(self.activation, part, self.shape, sram, dram),)
+        store = store_part(self.activation, part, self.shape, sram, dram)
+        return (store,) if store.count_x else ()
 
     def _parts(self, tile: Mapping[str, int]) -> list[Span]:
         """What the tile touches of the whole activation, halo included, in each dimension."""
