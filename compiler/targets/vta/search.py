@@ -71,7 +71,7 @@ def fastest(
             seen.add(plan.key)
             other = make_draft(planner, plan, activations, overlap, timing)
             best = min(best, other, key=_cycles)
-    found = _refined(best, planner, activations, timing, effort)
+    found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)
     if count <= effort * FEW_OPERATIONS:
         near = [
             make_draft(planner, plan, activations, overlap, timing)
@@ -106,9 +106,9 @@ def _refined(
     activations: Mapping[str, Activation],
     timing: Timing,
     effort: float,
-    rounds: int = MOST_ROUNDS,
+    rounds: int,
 ) -> Draft:
-    """``best``, or a faster program, in which some layers run in another way."""
+    """``best``, or a faster program, in which some layers run in another way; of ``rounds``."""
     count, roof = max(1, len(best.program)), planner.roof.cycles
     most = min(rounds, int(effort * ROUND_OPERATIONS) // count, count // OPERATIONS_A_ROUND)
     if count > FEW_OPERATIONS and best.cycles <= NEAR * roof:
