@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload, runtime_checkable
 
 from numpy.typing import NDArray
 
 from .batches import join_batch, split_batch
 from .devices import DEVICES, HOST, default_device, open_device
+from .dlpack import Borrowed
 from .errors import DeviceError, InputError, ModuleError
 from .inputs import check_inputs, name_inputs
 from .module import Module
@@ -30,6 +31,19 @@ CPU's memory are not copied."""
 Asked: TypeAlias = "str | Device"
 """A device, or its name."""
 CLOSED = "the session is closed; open another one"
+
+
+@runtime_checkable
+class _Sharing(Protocol):
+    """A part that is ready on a device whose memory other libraries use."""
+
+    def borrow(self, what: str, value: Any) -> Borrowed | None:
+        """See ``Borrow``."""
+        ...
+
+    def run_on_device(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See ``Session``."""
+        ...
 
 
 class Session:
@@ -117,6 +131,21 @@ class Session:
         """
         return self._threads().submit(self._ask, self._run, first, second)
 
+    def run_on_device(self, inputs: Inputs, /) -> Mapping[str, Any]:
+        """Run once, and leave the outputs where the device has them.
+
+        Gives tensors by name that speak DLPack: ``torch.from_dlpack`` takes them without a copy.
+        On ``cuda`` they are ``DeviceTensor``, perhaps still being computed, and tensors of other
+        libraries on that GPU are read where they are, as in ``run``; they must not change before
+        the run is done.  Elsewhere they are arrays.
+        Raises as ``run``.
+        """
+        if self._is_one and self._parts:
+            ready = self._parts[0]
+            if isinstance(ready, _Sharing):
+                return ready.run_on_device(self._values(inputs))
+        return self._run(inputs).outputs
+
     def close(self) -> None:
         """Let go of the parts, and of the devices where others may want them.
 
@@ -168,10 +197,17 @@ class Session:
             self._pool = ThreadPoolExecutor(self._workers, "dovetail")
         return self._pool
 
+    def _values(self, inputs: Inputs) -> dict[str, Any]:
+        """The inputs by name, as the only part takes them."""
+        ready = self._parts[0] if self._is_one and self._parts else None
+        borrow = ready.borrow if isinstance(ready, _Sharing) else None
+        values = name_inputs(self.inputs, inputs, borrow)
+        check_inputs(self.inputs, values)
+        return values
+
     def _run(self, inputs: Inputs) -> RunResult:
         begin = time.perf_counter()
-        values = name_inputs(self.inputs, inputs)
-        check_inputs(self.inputs, values)
+        values = self._values(inputs)
         if not self._parts:
             raise DeviceError(CLOSED)
         if self._is_one:

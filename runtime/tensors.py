@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from .dlpack import Borrowed
 from .errors import ModuleError
 
 __all__ = ["TensorSignature"]
@@ -47,7 +48,7 @@ class TensorSignature:
         sizes = ", ".join("any" if size < 0 else str(size) for size in self.shape)
         return f"{self.dtype}[{sizes}]"
 
-    def fits(self, array: NDArray[Any]) -> bool:
+    def fits(self, array: NDArray[Any] | Borrowed) -> bool:
         """Whether ``array`` is of this type and shape."""
         if array.dtype != self.dtype:
             return False

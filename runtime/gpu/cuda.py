@@ -5,14 +5,16 @@ Source: CUDA Driver API (NVIDIA); the functions are those of libcuda.so.1.
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from ..dlpack import CUDA
 from ..errors import DeviceError
 from ..parts import Part, target_kind
 from .part import GpuPart, KernelEntry
-from .run import Prepared, ReadyPart
+from .run import Prepared
+from .sharing import SharingPart
 
 __all__ = ["CudaDevice", "found"]
 
@@ -23,6 +25,8 @@ COMPUTE_CAPABILITY = (75, 76)
 """CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR"""
 DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: more than 48 KiB must be asked for."""
+DISABLE_TIMING = 2
+"""CU_EVENT_DISABLE_TIMING"""
 Pointer = ctypes.c_void_p
 Address = ctypes.c_uint64
 
@@ -46,14 +50,14 @@ class CudaDevice:
         self.architecture = self._machine.architecture
         """As PTX has it: ``sm_90``."""
 
-    def prepare(self, part: Part) -> ReadyPart:
+    def prepare(self, part: Part) -> SharingPart:
         """The part with its kernels compiled for the GPU.
 
         Raises DeviceError for a part of another target, and when the driver refuses the PTX.
         """
         if not isinstance(part, GpuPart) or target_kind(part.target) != "cuda":
             raise DeviceError(f"{self.name!r} cannot run what was compiled for {part.target!r}")
-        return ReadyPart(self.name, self._machine, part)
+        return SharingPart(self.name, self._machine, part)
 
     def close(self) -> None:
         """There is nothing that others could not use at the same time."""
@@ -120,7 +124,9 @@ class _Driver:
 
 
 class _CudaMachine:
-    """See ``Machine``: the GPU's primary context, and its default stream."""
+    """See ``SharingMachine``: the GPU's primary context, which other libraries use too, and its
+    default stream.
+    """
 
     def __init__(self, number: int) -> None:
         driver = _Driver()
@@ -130,6 +136,7 @@ class _CudaMachine:
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), driver.device(number))
         self._modules: list[Pointer] = []
         self._stream = Pointer()
+        self.dlpack_device = CUDA, number
 
     def _enter(self) -> None:
         """Contexts belong to threads; whichever calls now gets this one."""
@@ -171,8 +178,48 @@ class _CudaMachine:
         place, size = Address(memory.address + offset), ctypes.c_size_t(array.nbytes)
         self._call("cuMemcpyDtoH_v2", Pointer(array.ctypes.data), place, size)
 
+    def address(self, memory: "_Memory | _Adopted") -> int:
+        return memory.address
+
+    def adopt(self, address: int) -> "_Adopted":
+        return _Adopted(address)
+
+    def copy(self, memory: "_Memory", source: "_Memory | _Adopted", size: int) -> None:
+        self._enter()
+        places = Address(memory.address), Address(source.address)
+        self._call("cuMemcpyDtoD_v2", *places, ctypes.c_size_t(size))
+
+    def order(self, stream: int) -> None:
+        event = self.mark()
+        self._call("cuStreamWaitEvent", Pointer(stream), event.event, 0)
+
+    def mark(self) -> "_Event":
+        self._enter()
+        event = Pointer()
+        self._call("cuEventCreate", ctypes.byref(event), DISABLE_TIMING)
+        found = _Event(self, event)
+        self._call("cuEventRecord", event, None)
+        return found
+
+    def passed(self, event: Pointer) -> bool:
+        """Whether the GPU has come to an event."""
+        self._enter()
+        return not self._library.cuEventQuery(event)
+
+    def free_event(self, event: Pointer) -> None:
+        """Give it back, once the GPU has come to it."""
+        self._enter()
+        self._call("cuEventDestroy_v2", event)
+
+    def wait(self) -> None:
+        self._enter()
+        self._call("cuCtxSynchronize")
+
     def launch(
-        self, kernel: Pointer, entry: KernelEntry, places: Sequence[tuple["_Memory", int]]
+        self,
+        kernel: Pointer,
+        entry: KernelEntry,
+        places: Sequence[tuple["_Memory | _Adopted", int]],
     ) -> None:
         self._enter()
         self._launch(kernel, entry, places, None)
@@ -213,7 +260,7 @@ class _CudaMachine:
         self,
         kernel: Pointer,
         entry: KernelEntry,
-        places: Sequence[tuple["_Memory", int]],
+        places: Sequence[tuple["_Memory | _Adopted", int]],
         stream: Pointer | None,
     ) -> None:
         addresses = [Address(memory.address + offset) for memory, offset in places]
@@ -231,6 +278,25 @@ class _Memory:
 
     def __del__(self) -> None:
         self._machine.free(self.address)
+
+
+class _Adopted(NamedTuple):
+    """Memory that another library gives back."""
+
+    address: int
+
+
+class _Event:
+    """See ``Mark``."""
+
+    def __init__(self, machine: _CudaMachine, event: Pointer) -> None:
+        self._machine, self.event = machine, event
+
+    def passed(self) -> bool:
+        return self._machine.passed(self.event)
+
+    def __del__(self) -> None:
+        self._machine.free_event(self.event)
 
 
 class _Graph:

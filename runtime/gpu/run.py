@@ -97,20 +97,26 @@ class ReadyPart:
 
     def _run(self, inputs: Mapping[str, Array]) -> RunResult:
         begin = time.perf_counter()
-        machine, part = self._machine, self._part
-        for signature, memory in zip(part.inputs, self._inputs, strict=True):
-            given = np.ascontiguousarray(inputs[signature.name])
-            if given.nbytes:
-                machine.write(memory, 0, given.reshape(-1).view(np.uint8))
-        self._all()
+        self._launched(inputs)
         results = {}
-        for signature, memory in zip(part.outputs, self._outputs, strict=True):
+        for signature, memory in zip(self._part.outputs, self._outputs, strict=True):
             found = np.empty(signature.shape, array_type(signature.dtype))
             if found.nbytes:
-                machine.read(memory, 0, found.reshape(-1).view(np.uint8))
+                self._machine.read(memory, 0, found.reshape(-1).view(np.uint8))
             results[signature.name] = found
         seconds = time.perf_counter() - begin
         return RunResult(results, self._name, seconds, 0.0, seconds)
+
+    def _launched(self, inputs: Mapping[str, Any]) -> None:
+        """Give the device the inputs, and launch all."""
+        for signature, memory in zip(self._part.inputs, self._inputs, strict=True):
+            self._write(memory, inputs[signature.name])
+        self._all()
+
+    def _write(self, memory: Any, value: Array) -> None:
+        given = np.ascontiguousarray(value)
+        if given.nbytes:
+            self._machine.write(memory, 0, given.reshape(-1).view(np.uint8))
 
     def _all(self) -> None:
         """All launches."""

@@ -44,6 +44,7 @@ NOT_RUN = {
     "dovetail run model.dvt --device board": "needs a board",
     "from dovetail.bitstreams.boards import find_board": "tests/bitstreams emulates boards",
     "dovetail profile model_int8.onnx --target vta:tiny --records": "takes what tuning.md finds",
+    'with dovetail.Session("model.dvt", device="cuda")': "needs a GPU; tests/runtime/gpu has none",
     "module = dovetail.compile(model.eval()": "needs torch; tests/compiler/dynamo has it",
     "import torch": "as well",
     "dovetail generate": "needs a language model; tests/compiler/cli/test_generate.py has one",

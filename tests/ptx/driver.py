@@ -16,7 +16,7 @@ from .text import Kernel, read_kernels
 __all__ = ["FakeDriver"]
 
 FIRST, GAP = 1 << 40, 1 << 32
-INVALID_VALUE, STREAM = 1, 77
+INVALID_VALUE, NOT_READY, STREAM = 1, 600, 77
 
 Launch = tuple[Kernel, int, int, list[NDArray[np.uint8]], int]
 STATIC_BYTES, DYNAMIC_ATTRIBUTE = 48 << 10, 8
@@ -24,10 +24,15 @@ STATIC_BYTES, DYNAMIC_ATTRIBUTE = 48 << 10, 8
 
 
 class FakeDriver:
-    """One GPU.  log: the functions that were called; graphs: whether the driver has them."""
+    """One GPU.  log: the functions that were called; graphs: whether the driver has them.
+
+    busy: whether it has not come to any event yet.  waiting: streams that wait for one.
+    """
 
     def __init__(self, graphs: bool = True) -> None:
         self.log: list[str] = []
+        self.busy = False
+        self.waiting: list[int] = []
         self._graphs = graphs
         self._memories: dict[int, NDArray[np.uint8]] = {}
         self._objects: list[Any] = [None]
@@ -101,6 +106,30 @@ class FakeDriver:
 
     def _memcpy_dto_h(self, host: Any, address: Any, size: Any) -> None:
         _host(host, size)[:] = self._at(address.value)[: size.value]
+
+    def _memcpy_dto_d(self, address: Any, source: Any, size: Any) -> None:
+        self._at(address.value)[: size.value] = self._at(source.value)[: size.value]
+
+    def _event_create(self, event: Any, flags: int) -> None:
+        self._new(event, "event")
+
+    def _event_record(self, event: Any, stream: Any) -> int | None:
+        return None if stream is None else INVALID_VALUE
+
+    def _event_query(self, event: Any) -> int:
+        return NOT_READY if self.busy else 0
+
+    def _event_destroy(self, event: Any) -> None:
+        self._objects[event.value] = None
+
+    def _stream_wait_event(self, stream: Any, event: Any, flags: int) -> int | None:
+        if self._objects[event.value] != "event":
+            return INVALID_VALUE
+        self.waiting.append(stream.value)
+        return None
+
+    def _ctx_synchronize(self) -> None:
+        self.busy = False
 
     def _at(self, address: int) -> NDArray[np.uint8]:
         """What lies from an address on."""

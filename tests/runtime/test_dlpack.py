@@ -1,11 +1,13 @@
 """Inputs from other libraries: by DLPack, without a copy."""
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dovetail.runtime import run
+from dovetail.runtime import Session, run
+from dovetail.runtime.dlpack import capsule_of, take
 from dovetail.runtime.errors import InputError
 from dovetail.runtime.inputs import as_array
 
@@ -91,3 +93,58 @@ def test_tensors_of_torch_are_read_in_place() -> None:
     assert array[0, 0, 0, 0] == 99
     result = run(copy_module(), {"x": x})
     np.testing.assert_array_equal(result.outputs["y"], x.numpy())
+
+
+class Exported:
+    """An array that gives capsules of this project's."""
+
+    def __init__(self, array: np.ndarray[Any, Any], versioned: bool) -> None:
+        self.array, self.versioned = array, versioned
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        x = self.array
+        return capsule_of(x.ctypes.data, x.shape, str(x.dtype), (1, 0), x, self.versioned)
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint16", "bool"])
+def test_numpy_takes_a_capsule_and_gives_the_memory_back(dtype: str, versioned: bool) -> None:
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    before = sys.getrefcount(x)
+    y = np.from_dlpack(Exported(x, versioned))
+    assert np.shares_memory(y, x)
+    np.testing.assert_array_equal(y, x)
+    del y
+    capsule_of(x.ctypes.data, x.shape, dtype, (1, 0), x, versioned)
+    assert sys.getrefcount(x) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"max_version": (1, 0)}])
+def test_a_capsule_of_numpy_is_taken_once(options: Any) -> None:
+    x = np.arange(24, dtype=np.int32).reshape(4, 6)
+    before = sys.getrefcount(x)
+    capsule = x[1:].__dlpack__(**options)
+    taken = take("x", capsule)
+    assert (taken.address, taken.shape, taken.dtype) == (x.ctypes.data + 24, (3, 6), "int32")
+    with pytest.raises(InputError, match="x gives no capsule of DLPack that is still to be taken"):
+        take("x", capsule)
+    del capsule, taken
+    assert sys.getrefcount(x) == before
+
+
+def test_tensors_that_no_kernel_reads_are_refused() -> None:
+    x = np.zeros((4, 6), np.float32)
+    for wrong in (x.T, x[:, 1:]):
+        with pytest.raises(InputError, match="x has elements that do not follow each other"):
+            take("x", wrong.__dlpack__())
+    with pytest.raises(InputError, match="DLPack's type 5, 1 at a time"):
+        take("x", x.astype(complex).__dlpack__())
+
+
+def test_outputs_of_a_device_without_shared_memory_are_arrays() -> None:
+    x = np.ones(SHAPE, np.int8)
+    y = Session(copy_module()).run_on_device(x)["y"]
+    np.testing.assert_array_equal(np.from_dlpack(Tensor(y)), x)
