@@ -38,6 +38,11 @@ __all__ = ["compile_command"]
 @click.option(
     "--batch", type=click.IntRange(1, 1024), default=1, help="Images that a run computes at once."
 )
+@click.option(
+    "--tokens",
+    type=click.IntRange(2, 1024),
+    help="Tokens of a prompt that a decoder (ONNX) reads at once; for generate --blocks.",
+)
 @click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
 @click.option(
     "--most-work", type=POSITIVE, metavar="NUMBER", help="Elements a run may read and write (cpu)."
@@ -80,6 +85,7 @@ def compile_command(
     dims: tuple[str, ...],
     threads: int,
     batch: int,
+    tokens: int | None,
     cpu_level: str,
     most_work: float | None,
     plans: Path | None,
@@ -100,6 +106,7 @@ def compile_command(
 
     from ..driver import compile_model
     from ..options import CompileOptions, Precision
+    from .programs import block_model
 
     require_folder(output)
     require_target(target)
@@ -114,7 +121,8 @@ def compile_command(
         options = replace(options, records=record_paths(records), batch=batch, effort=effort)
         options = replace(options, precision=Precision(precision), gpu=gpu)
         options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
-        module = compile_model(model, target, options, read_dimensions(dims))
+        source = block_model(model, tokens) if tokens else model
+        module = compile_model(source, target, options, read_dimensions(dims))
     require_cpu_code({part.target for part in module.parts})
     module.save(output)
     note_own(output)

@@ -50,6 +50,12 @@ __all__ = ["generate"]
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
 )
+@click.option(
+    "--blocks",
+    metavar="NUMBER|FILE",
+    help="Read the prompt in blocks: of so many tokens, or by the FILE.dvt that compile --tokens "
+    "made of this model.",
+)
 @click.option("--token", metavar="INPUT", help="The input for the token, if its name hides it.")
 @click.option("--position", metavar="INPUT", help="Likewise for the token's position.")
 @click.option("--mask", metavar="INPUT", help="Likewise for the mask of positions.")
@@ -73,6 +79,7 @@ def generate(
     temperature: float,
     seed: int,
     dims: tuple[str, ...],
+    blocks: str | None,
     token: str | None,
     position: str | None,
     mask: str | None,
@@ -89,7 +96,7 @@ def generate(
     from dovetail.runtime.generate.sampling import sampler
 
     from .building import build_for
-    from .programs import open_module, opening
+    from .programs import open_blocks, open_module, opening
 
     try:
         prompt.encode()
@@ -99,9 +106,12 @@ def generate(
     choose = sampler(temperature, seed)
     with progress(f"{opening(model)} {model.name}"):
         module = open_module(model, target, dims=read_dimensions(dims))
+        reader = None
+        if blocks is not None:
+            reader = open_blocks(blocks, model, target, named, read_dimensions(dims))
     if device:
         build_for(module, device)
-    with Generator(module, tokenizer, device, named) as generator:
+    with Generator(module, tokenizer, device, named, reader) as generator:
         pieces = generator.stream(prompt, steps, choose)
         if as_json:
             with progress(f"generating with {model.name}"):
@@ -133,6 +143,11 @@ def _summary(story: "Story", generator: "Generator") -> str:
     capacity = generator.decoder.roles.capacity
     if generator.decoder.is_full:
         counted += f"; all {capacity} positions of the caches are taken"
+    if story.blocks:
+        counted += f"; {story.block_tokens} of these read in {story.blocks} blocks"
+        if story.clock_hz:
+            counted += f", {story.block_cycles / story.block_tokens:,.0f} cycles each"
+    which = "each other one" if story.blocks else "each"
     rate = f"{story.tokens_per_second:,.1f} tokens a second"
     if not story.clock_hz or not story.runs:
         return f"{counted}; {rate} on {generator.decoder.session.device}"
@@ -140,7 +155,8 @@ def _summary(story: "Story", generator: "Generator") -> str:
         f"{total / story.runs:,.0f}" for total in (story.cycles, story.dram_bytes, story.launches)
     )
     return (
-        f"{counted}; each takes {cycles} cycles in {launches} launches, and moves {moved} bytes of "
-        f"DRAM\n{rate} at {story.clock_hz / 1e6:g} MHz, if nothing else took time; what is beside "
-        f"the accelerator takes {1e3 * story.host_seconds / story.runs:.2f} ms a token on this CPU"
+        f"{counted}; {which} takes {cycles} cycles in {launches} launches, and moves {moved} bytes "
+        f"of DRAM\n{rate} at {story.clock_hz / 1e6:g} MHz, if nothing else took time; what is "
+        f"beside the accelerator takes {1e3 * story.host_seconds / story.runs:.2f} ms a token on "
+        "this CPU"
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -17,7 +17,19 @@ from dovetail.runtime.result import RunResult
 
 from ..front.table import FRONTS
 
-__all__ = ["assemble_file", "is_model", "open_module", "opening", "read_code", "run_file"]
+if TYPE_CHECKING:
+    from dovetail.runtime.generate.roles import Named
+
+__all__ = [
+    "assemble_file",
+    "block_model",
+    "is_model",
+    "open_blocks",
+    "open_module",
+    "opening",
+    "read_code",
+    "run_file",
+]
 
 
 def is_model(path: Path) -> bool:
@@ -58,6 +70,40 @@ def open_module(
 
     options = replace(CompileOptions.from_environment(), records=tuple(records))
     return compile_model(path, target, options, dims)
+
+
+def open_blocks(
+    given: str, model: Path, target: str, named: "Named", dims: Mapping[str, int] | None = None
+) -> Module:
+    """The module that reads a decoder's prompts: in a file (.dvt), or made here of ``model``.
+
+    given: the file, or how many tokens a block has.  Raises what loading and compiling raise, and
+    InputError for a number beside a module.
+    """
+    if not given.isdecimal():
+        return Module.load(Path(given))
+    if not is_model(model):
+        raise InputError(
+            f"blocks of {given} tokens of the module {model}; required a model, or the file that "
+            "dovetail compile --tokens makes of it"
+        )
+    from ..driver import compile_model
+    from ..options import CompileOptions
+
+    options = CompileOptions.from_environment()
+    return compile_model(block_model(model, int(given), named), target, options, dims)
+
+
+def block_model(model: Path, tokens: int, named: "Named | None" = None) -> object:
+    """A decoder's model, ONNX's own object, as one that reads so many tokens.
+
+    named: what its tensors are for, where their names do not say it.
+    Raises ModelError for a file that is not ONNX, and where the model is not a decoder.
+    """
+    from ..front.onnx.prompts.model import prompt_model
+    from ..front.onnx.source import SourceModel
+
+    return prompt_model(SourceModel.load(model).proto, tokens, named)
 
 
 def opening(path: Path) -> str:

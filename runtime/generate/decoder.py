@@ -1,5 +1,6 @@
 """A model with its caches: one token after another in, logits out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from ..accelerator.part import AcceleratorPart
 from ..errors import InputError
 from ..result import RunResult
 from ..session import Session
+from .blocks import Blocks
 from .roles import Named, Roles, find_roles
 
 __all__ = ["Decoder"]
@@ -20,16 +22,22 @@ class Decoder:
     """A session of a model that takes one token a run, and what the host keeps between its runs.
 
     Attributes: ``session``, ``roles``, ``position`` (of the next token; those before it are in the
-    caches), ``last`` (all that is known about the last run, None before it).
+    caches), ``last`` (all that is known about the last run, None before it), ``blocks`` (reads
+    several tokens at once, or None).
     """
 
-    def __init__(self, session: Session, named: Named | None = None) -> None:
+    def __init__(
+        self, session: Session, named: Named | None = None, blocks: Session | None = None
+    ) -> None:
         """named: what the model's tensors are for, where their names do not say it.
 
-        Raises ModuleError for a model that is not one of single tokens with caches.
+        blocks: of the model that ``dovetail compile --tokens`` makes of this one.
+        Raises ModuleError for a model that is not one of single tokens with caches, and where
+        ``blocks`` is not one of this model.
         """
         self.session = session
         self.roles: Roles = find_roles(session.inputs, session.outputs, named)
+        self.blocks = None if blocks is None else Blocks(blocks, session, self.roles)
         self.last: RunResult | None = None
         self.reset()
 
@@ -67,8 +75,7 @@ class Decoder:
         what ``Session.run`` raises.
         """
         roles = self.roles
-        if not 0 <= token < roles.vocabulary:
-            raise InputError(f"token {token}; the model's are 0 to {roles.vocabulary - 1}")
+        self._require(token)
         if self.is_full:
             raise InputError(f"the caches hold {roles.capacity} positions, and all are taken")
         result = self.session.run(self.inputs(token))
@@ -78,6 +85,29 @@ class Decoder:
         self.position += 1
         self.last = result
         return result.outputs[roles.logits.name].reshape(-1)
+
+    def read(self, tokens: Sequence[int]) -> int:
+        """Run as many of ``tokens``, which follow, as a block takes; keep what they add to the
+        caches.
+
+        Gives how many these are: 0 where ``step`` is as fast, or there are no blocks.
+        Raises InputError for tokens that are not in the vocabulary; what ``Session.run`` raises.
+        """
+        for token in tokens:
+            self._require(token)
+        if self.blocks is None:
+            return 0
+        read = tokens[: self.blocks.size]
+        if not self.blocks.fits(self.position, len(read)):
+            return 0
+        self.last = self.blocks.read(self._caches, read, self.position)
+        self.position += len(read)
+        return len(read)
+
+    def _require(self, token: int) -> None:
+        """Raises InputError for a token that is not in the vocabulary."""
+        if not 0 <= token < self.roles.vocabulary:
+            raise InputError(f"token {token}; the model's are 0 to {self.roles.vocabulary - 1}")
 
     def inputs(self, token: int) -> dict[str, Array]:
         """What a run on ``token`` is given, by the names of the model's inputs."""

@@ -29,6 +29,8 @@ class Story:
     wall_seconds: of all runs.  host_seconds: what this CPU computed in them, beside the device.
     cycles, macs, dram_bytes and launches: the accelerator's, of all runs; 0 without one, whose
     clock_hz is None.
+    blocks: runs that read several tokens of the prompt, ``block_tokens`` in all; they count as no
+    runs of the model.  block_seconds, block_cycles: as of the runs.
     """
 
     text: str = ""
@@ -43,6 +45,10 @@ class Story:
     cycles: int = 0
     macs: int = 0
     dram_bytes: int = 0
+    blocks: int = 0
+    block_tokens: int = 0
+    block_seconds: float = 0.0
+    block_cycles: int = 0
 
     @property
     def tokens_per_second(self) -> float:
@@ -65,6 +71,11 @@ class Story:
             found |= {"clock_hz": self.clock_hz}
             for name in ("cycles", "macs", "dram_bytes", "launches", "host_seconds"):
                 found[f"{name}_per_token"] = getattr(self, name) / self.runs
+        if self.blocks:
+            for name in ("blocks", "block_tokens", "block_seconds"):
+                found[name] = getattr(self, name)
+            if self.clock_hz:
+                found["cycles_per_block_token"] = self.block_cycles / self.block_tokens
         return found
 
     def add(self, result: RunResult, launches: int) -> None:
@@ -76,6 +87,13 @@ class Story:
         self.macs += result.macs or 0
         self.dram_bytes += (result.dram_bytes_read or 0) + (result.dram_bytes_written or 0)
         self.launches += launches
+
+    def add_block(self, result: RunResult, tokens: int) -> None:
+        """Count a run that read so many tokens."""
+        self.blocks += 1
+        self.block_tokens += tokens
+        self.block_seconds += result.wall_seconds
+        self.block_cycles += result.cycles or 0
 
 
 class Generator:
@@ -96,19 +114,23 @@ class Generator:
         tokenizer: Tokenizer | Path | str | None = None,
         device: "Asked | Sequence[Asked] | None" = None,
         named: Named | None = None,
+        blocks: Module | Path | str | None = None,
     ) -> None:
         """module, device: as of ``Session``.
 
         tokenizer: or its file, as ``open_tokenizer`` reads them; None for bytes.
         named: what the model's tensors are for, where their names do not say it.
-        Raises ModuleError for a model that is not one of single tokens with caches, InputError for
-        a tokenizer with more tokens than the model, and what ``Session`` raises.
+        blocks: what ``dovetail compile --tokens`` makes of the same model, to read prompts by.
+        Raises ModuleError for a model that is not one of single tokens with caches, and for blocks
+        of another one, InputError for a tokenizer with more tokens than the model, and what
+        ``Session`` raises.
         """
         if tokenizer is None or isinstance(tokenizer, Path | str):
             self.tokenizer = open_tokenizer(tokenizer)
         else:
             self.tokenizer = tokenizer
-        self.decoder = Decoder(Session(module, device), named)
+        reader = None if blocks is None else Session(blocks, device)
+        self.decoder = Decoder(Session(module, device), named, reader)
         self.story = Story()
         vocabulary = self.decoder.roles.vocabulary
         if self.tokenizer.size > vocabulary or (tokenizer is None and vocabulary != 256):
@@ -138,8 +160,9 @@ class Generator:
         self.story = story = Story(prompted=len(prompted), clock_hz=decoder.clock_hz)
         reader = TextReader(self.tokenizer)
         yield self._tell(reader.add(prompted), prompted)
-        for token in prompted[:-1]:
-            self._run(token)
+        read = 0
+        while read < len(prompted) - 1:
+            read += self._read(prompted[read:-1])
         while len(story.tokens) - len(prompted) != steps and not decoder.is_full:
             token = choose(self._run(story.tokens[-1]))
             story.ended = token in self.tokenizer.ends
@@ -160,14 +183,26 @@ class Generator:
         self.story.add(self.decoder.last, self.decoder.launches)
         return logits
 
+    def _read(self, tokens: Sequence[int]) -> int:
+        """Run the first tokens of a prompt: a block, or one of them.  Gives how many."""
+        count = self.decoder.read(tokens)
+        if not count:
+            self._run(tokens[0])
+            return 1
+        assert self.decoder.last is not None
+        self.story.add_block(self.decoder.last, count)
+        return count
+
     def _tell(self, text: str, tokens: Sequence[int]) -> str:
         self.story.text += text
         self.story.tokens += tokens
         return text
 
     def close(self) -> None:
-        """Let go of the session's parts and devices."""
+        """Let go of the sessions' parts and devices."""
         self.decoder.session.close()
+        if self.decoder.blocks is not None:
+            self.decoder.blocks.session.close()
 
     def __enter__(self) -> "Generator":
         return self

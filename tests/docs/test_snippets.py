@@ -48,6 +48,7 @@ NOT_RUN = {
     "module = dovetail.compile(model.eval()": "needs torch; tests/compiler/dynamo has it",
     "import torch": "as well",
     "dovetail generate": "needs a language model; tests/compiler/cli/test_generate.py has one",
+    "dovetail compile model_int8.onnx --tokens": "as well",
     "with dovetail.Generator(": "as well; tests/runtime/generate",
     "dovetail compile model.pt2": "tests/compiler/cli/test_torch.py runs it",
     "dovetail run model.dvt --input x=picture": "as well",

@@ -5,11 +5,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
 from dovetail.compiler import compile
+from dovetail.compiler.front.onnx.prompts.model import prompt_model
+from dovetail.runtime.generate.decoder import Decoder
 from dovetail.runtime.session import Session
 
 NAMES = ["logits", "new_keys", "new_values"]
@@ -47,3 +50,18 @@ def test_texts_surprise_it_as_much_as_onnx_runtime_and_go_on_alike(shared_models
     assert len(alike) == 600
     assert np.exp(np.mean(ours)) == pytest.approx(np.exp(np.mean(theirs)), rel=0.005)
     assert np.mean(alike) >= 0.97
+
+
+def test_its_prompts_may_be_read_in_blocks(shared_models: Path) -> None:
+    """Rotary positions are fixed point for several tokens too, so every byte is the same."""
+    folder = shared_models / "stories260k"
+    tokens = json.loads((folder / "texts.json").read_text())["golden"][0]["tokens"][:21]
+    model = onnx.load(folder / "stories260k_decode_int8.onnx")
+    modules = compile(model, "cpu"), compile(prompt_model(model, 8), "cpu")
+    with Session(modules[0]) as session, Session(modules[1]) as reading:
+        single, blocks = Decoder(session), Decoder(session, blocks=reading)
+        for token in tokens[:-1]:
+            single.step(token)
+        while blocks.position < len(tokens) - 1:
+            assert blocks.read(tokens[blocks.position : -1])
+        np.testing.assert_array_equal(blocks.step(tokens[-1]), single.step(tokens[-1]))

@@ -2,7 +2,7 @@
 
     QuantizeLinear(a * cos - b * sin)  ->  ScaledSum(a and b, factors of the step of a sum)
 
-``a`` and ``b`` are parts of what a dense layer of one row makes, before it is quantised; cosines
+``a`` and ``b`` are parts of what a dense layer makes of each row, before it is quantised; cosines
 and sines are computed for each run.  Movements between sum and quantisation move the bytes.  This
 is the only place that says which: all targets compute what it leaves.
 """
@@ -30,6 +30,8 @@ __all__ = ["Rotations", "find_scaled_sums", "quantize_scaled_sums"]
 
 B = BinaryFunction
 TERMS = 2
+MATRIX = 2
+"""Axes of what a dense layer makes of several rows."""
 LAYERED = (Contract, Convolution, DequantizeLinear, QuantizeLinear)
 """What makes a tensor one of layers."""
 
@@ -127,7 +129,9 @@ class _Finder:
             each is not None and isinstance(each.operator, DequantizeLinear) for each in made
         )
         computed = factor not in self.graph.constants and factor not in self.layered
-        return quantised and computed and prod(shape[:-1]) == 1
+        rows = {self.graph.types[each].shape[:1] for each in (factor, *self.path(name))}
+        alike = len(shape) == MATRIX and rows == {shape[:1]}
+        return quantised and computed and (prod(shape[:-1]) == 1 or alike)
 
     def path(self, name: str) -> Iterator[str]:
         """``name``, and what it is moved of."""
@@ -182,7 +186,7 @@ class _Quantizing:
             given = in_model_form(self.state, factor)
             constant = builder.constant(f"{name}/steps", ratio)
             scaled = builder.node(Binary(B.MUL), (given, constant), f"{name}/factors", times)
-            row = Reshape((1, prod(shape)))
+            row = Reshape((shape[0], prod(shape[1:])) if shape else (1, 1))
             sums.append(builder.node(row, (total,), f"{name}/sums", origin))
             factors.append(builder.node(row, (scaled,), f"{name}/factors", times))
         joined = (

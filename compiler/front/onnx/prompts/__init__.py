@@ -1,0 +1,1 @@
+"""Decoders of one token as models of several: whole prompts, a block of tokens a run."""

@@ -1,0 +1,61 @@
+"""Where positions lie in the rows of a block's scores, and which of them a token sees."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from .places import ROWS, Emitter, Spread
+
+__all__ = ["Slots"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """tokens: of a block.  places: for them behind the cache.  size: positions of the decoder's
+    cache.  position: the input with each token's.
+
+    The decoder's rows have ``size + 1`` places: the positions before, and the token's own.  A
+    block's have ``past`` positions of the cache, and then the block's tokens.
+    """
+
+    tokens: int
+    places: int
+    size: int
+    position: str
+
+    @property
+    def past(self) -> int:
+        """Positions of the block's cache."""
+        return self.size + 1 - self.places
+
+    def mask(self, emitter: Emitter, given: Spread, rows: int) -> Spread:
+        """A mask of the decoder's places, of each token, as rows of the block's places.
+
+        A token sees the positions before the block, those of the tokens before it, and its own.
+        For all others stands the decoder's last position, which is masked in every run.
+        """
+        last, own = self.size - 1, self.size
+        tokens, count = self.tokens, self.tokens * rows
+        token, other = np.arange(count)[:, None] // rows, np.arange(self.places)[None]
+        behind = np.where(token == other, own, last)
+        zero = emitter.constant(np.array([0]), "tokens_zero")
+        first = emitter.node("Gather", (self.position, zero), "tokens_first")
+        first = emitter.node("Cast", (first,), "tokens_first", to=onnx.TensorProto.INT64)
+        columns = emitter.constant(np.arange(self.past), "tokens_columns")
+        there = emitter.node("Less", (columns, first), "tokens_there")
+        hidden = emitter.constant(np.array([last]), "tokens_hidden")
+        before = emitter.node("Where", (there, columns, hidden), "tokens_before")
+        offsets = emitter.constant(token * (self.size + 1), "tokens_offsets")
+        before = emitter.node("Add", (before, offsets), "tokens_before")
+        ahead = emitter.constant(np.broadcast_to(other < token, behind.shape), "tokens_ahead")
+        steps = emitter.constant(np.arange(self.places), "tokens_steps")
+        place = emitter.node("Add", (steps, first), "tokens_place")
+        place = emitter.node(
+            "Where", (ahead, place, emitter.constant(behind, "tokens_behind")), "tokens_place"
+        )
+        place = emitter.node("Add", (place, offsets), "tokens_place")
+        index = emitter.node("Concat", (before, place), "tokens_index", axis=1)
+        flat = emitter.reshape(emitter.front(given).name, (tokens * (self.size + 1),))
+        picked = emitter.node("Gather", (flat, index), f"{given.name}_rows")
+        return Spread(picked, ROWS, (rows, self.size + 1))

@@ -1,0 +1,97 @@
+"""A decoder's model for blocks of tokens: the rows that the decoder makes one after the other."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+
+from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.onnx.prompts.model import prompt_model
+from tests.runtime.generate.attending import SIZE, attending_model
+from tests.runtime.generate.step_models import step_model
+
+# The last block begins where the cache of its model, 16 positions, is full, or before.
+TOKENS = [5, 9, 200, 31, 7, 7, 80, 12, 99, 3, 250, 1, 64, 17, 8, 90, 33]
+CACHE = (2, 2, SIZE, 16)
+Array = NDArray[np.float32]
+Run = Callable[[Sequence[int], Sequence[int], Array, Array], list[Array]]
+
+
+def runner(model: onnx.ModelProto) -> Run:
+    session = ort.InferenceSession(model.SerializeToString())
+
+    def run(
+        tokens: Sequence[int], places: Sequence[int], keys: Array, values: Array
+    ) -> list[Array]:
+        fed = {"token": np.array(tokens), "position": np.array(places)}
+        fed |= {"past_keys": keys, "past_values": values}
+        return list(session.run(["new_keys", "new_values"], fed))
+
+    return run
+
+
+def caches(run: Run, size: int, past: int) -> tuple[Array, Array]:
+    """Keys and values of all tokens, in runs of ``size`` of them."""
+    keys, values = np.zeros((2, *CACHE), np.float32)
+    for first in range(0, len(TOKENS), size):
+        some = TOKENS[first : first + size]
+        places = range(first, first + size)
+        padded = some + [0] * (size - len(some))
+        new = run(padded, places, keys[:, :, :past], values[:, :, :past])
+        for cache, rows in zip((keys, values), new, strict=True):
+            each = rows if size > 1 else rows[None]
+            cache[:, :, first : first + len(some)] = np.moveaxis(each[: len(some)], 0, 2)
+    return keys, values
+
+
+@pytest.mark.parametrize("size", [2, 4, 7])
+def test_a_block_makes_the_rows_of_its_tokens(size: int) -> None:
+    model = attending_model()
+    made = caches(runner(prompt_model(model, size)), size, SIZE - 16)
+    for found, expected in zip(made, caches(runner(model), 1, SIZE), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_scores_have_as_many_places_as_before() -> None:
+    """So a sum over them has as many terms of masked places."""
+    for size, past in ((2, 16), (16, 16), (4, 16)):
+        block = prompt_model(attending_model(), size)
+        shapes = {
+            each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim]
+            for each in [*block.graph.input, *block.graph.output]
+        }
+        assert shapes["past_keys"] == [2, 2, past, 16]
+        assert shapes["new_values"] == [size, 2, 2, 16]
+        assert "logits" not in shapes
+        inferred = onnx.shape_inference.infer_shapes(block).graph.value_info
+        (scores,) = (each for each in inferred if each.name == "scores0")
+        assert [dim.dim_value for dim in scores.type.tensor_type.shape.dim] == [2, size, SIZE + 1]
+
+
+def test_what_has_no_rule_is_refused() -> None:
+    model = attending_model()
+    gather = next(node for node in model.graph.node if "past_k0" in node.output)
+    gather.op_type = "Shape"
+    del gather.input[1]
+    with pytest.raises(ModelError, match=r"\(Shape\) of a cache: no rule for it"):
+        prompt_model(model, 4)
+    with pytest.raises(ModelError, match="17 places for a block, and caches of 12"):
+        prompt_model(step_model("row"), 4)
+    with pytest.raises(ModelError, match="whose mask is given"):
+        prompt_model(step_model("last"), 4)
+    with pytest.raises(ModelError, match="33 places for a block, and caches of 32"):
+        prompt_model(attending_model(), 18)
+    with pytest.raises(ModelError, match="required at least 2"):
+        prompt_model(attending_model(), 1)
+    model = attending_model()
+    bias = helper.make_tensor("bias", onnx.TensorProto.FLOAT, [SIZE + 1], [0.5] * (SIZE + 1))
+    model.graph.initializer.append(bias)
+    at = next(n for n, node in enumerate(model.graph.node) if "masked0" in node.output)
+    model.graph.node[at].output[0] = "unmoved"
+    model.graph.node.insert(at + 1, helper.make_node("Add", ["unmoved", "bias"], ["masked0"]))
+    with pytest.raises(ModelError, match="an operand with rows of its own"):
+        prompt_model(model, 4)

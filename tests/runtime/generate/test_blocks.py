@@ -1,0 +1,82 @@
+"""Prompts read in blocks: the caches, and the text, that single tokens make."""
+
+from functools import cache
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+
+from dovetail.compiler import compile
+from dovetail.compiler.front.onnx.prompts.model import prompt_model
+from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.compiler.options import CompileOptions
+from dovetail.runtime.errors import InputError, ModuleError
+from dovetail.runtime.generate.decoder import Decoder
+from dovetail.runtime.generate.generator import Generator
+from dovetail.runtime.session import Session
+
+from .attending import SIZE, attending_model
+from .test_decoder import Numbers
+
+PROMPT = [5, 9, 200, 31, 7, 7, 80, 12, 99, 3, 250, 1, 64, 17, 8, 90, 33, 2, 4, 6]
+BLOCK = 4
+
+
+@cache
+def quantised() -> onnx.ModelProto:
+    """The decoder in int8, its attention too."""
+    rng = np.random.default_rng(3)
+    samples = []
+    for position in range(0, SIZE, 2):
+        past = rng.standard_normal((2, 2, 2, SIZE, 16)).astype(np.float32)
+        past[..., position:, :] = 0
+        token, place = rng.integers(1, 256, 1), np.array([position])
+        rows = {"past_keys": past[0], "past_values": past[1]}
+        samples.append({"token": token, "position": place, **rows})
+    return quantize_model(attending_model(), samples).model
+
+
+@pytest.mark.parametrize("target", ["cpu", "vta:tiny"])
+def test_blocks_leave_the_caches_that_single_tokens_leave(target: str) -> None:
+    """So that all that follows is the same: bytes are compared, not texts."""
+    model = quantised()
+    soon = CompileOptions(effort=0)
+    modules = (
+        compile(model, target, soon),
+        compile(prompt_model(model, BLOCK), target, soon),
+    )
+    with Session(modules[0]) as session, Session(modules[1]) as reading:
+        single, blocks = Decoder(session), Decoder(session, blocks=reading)
+        assert blocks.blocks is not None
+        blocks.blocks.least = 2
+        for token in PROMPT:
+            single.step(token)
+        while blocks.position < len(PROMPT):
+            read = blocks.read(PROMPT[blocks.position :])
+            if not read:
+                blocks.step(PROMPT[blocks.position])
+            # 17 positions are the block's, so that its cache is that much shorter.
+            assert read == (BLOCK if blocks.position <= SIZE + 1 - 17 + BLOCK else 0)
+        expected: NDArray[np.float32]
+        for name, expected in single.inputs(0).items():
+            np.testing.assert_array_equal(blocks.inputs(0)[name], expected, err_msg=name)
+        np.testing.assert_array_equal(blocks.step(7), single.step(7))
+
+
+def test_a_text_is_the_same_by_blocks() -> None:
+    model = quantised()
+    modules = compile(model, "cpu"), compile(prompt_model(model, BLOCK), "cpu")
+    prompt = " ".join(map(str, PROMPT[:12]))
+    with Generator(modules[0], Numbers()) as generator:
+        plain = generator.tell(prompt, 6)
+    with Generator(modules[0], Numbers(), blocks=modules[1]) as generator:
+        story = generator.tell(prompt, 6)
+        # Eleven tokens before the last one, whose logits are wanted.
+        assert (story.blocks, story.block_tokens, story.runs) == (3, 11, 6)
+        assert story.figures()["block_tokens"] == 11
+        with pytest.raises(InputError, match="token 300; the model's are 0 to 255"):
+            generator.decoder.read([1, 300])
+    assert (story.tokens, story.text) == (plain.tokens, plain.text)
+    with Session(modules[0]) as session, pytest.raises(ModuleError, match="of the same decoder"):
+        Decoder(session, blocks=session)
