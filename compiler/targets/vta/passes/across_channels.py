@@ -101,9 +101,13 @@ def _look_up(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _merge(rewriter: Rewriter, node: Node) -> str | None:
-    kind = rewriter.graph.types[node.output]
+    graph, kind = rewriter.graph, rewriter.graph.types[node.output]
     if not _moves(node) or kind.shape != (1, 1, 1, kind.elements):
         return None
+    if graph.types[node.inputs[0]].shape != kind.shape and not _moves(
+        graph.producer(node.inputs[0])
+    ):
+        return None  # One Reshape, of what is not a pixel, is all that can be.
     return _pixel(rewriter, node.output, node.origin)
 
 
