@@ -1,6 +1,7 @@
 """Command line: random models on targets, each failure made small."""
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -110,6 +111,11 @@ def main() -> None:
         for target in arguments.targets.split(",")
         for mark in ("", *([RELATED] if seed % arguments.related == 0 else []))
     ]
+    # Objects come and go by millions, nearly all without a circle; no file need outlive the run.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+    os.fsync = lambda file: None
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DOVETAIL_CACHE"] = folder
         run_cases(Graphs(arguments.searched), names, arguments.jobs, arguments.limit, note)

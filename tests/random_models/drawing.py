@@ -56,6 +56,7 @@ class Drawing:
 
     quantized: whether results are quantised at once.  unsigned: uint8 more often than int8, the
     other one with the probability ``mixed``.  shared: how often an equal constant is the same one.
+    wide: how often results have 16 bits.
     """
 
     seed: int
@@ -77,6 +78,7 @@ class Drawing:
         self.unsigned = self.chance(0.5)
         self.mixed = self.random.choice((0.04, 0.04, 0.3))
         self.shared = self.random.choice((0.0, 0.5, 1.0))
+        self.wide = self.random.choice((0.0, 0.0, 0.0, 0.2))
 
     def chance(self, probability: float) -> bool:
         """Whether something happens."""
@@ -140,6 +142,9 @@ class Drawing:
             scale = np.float32(2.0 ** np.rint(np.log2(scale)))
         scale = max(scale, np.float32(1e-30))
         limits = np.iinfo("uint8" if self.unsigned != self.chance(self.mixed) else "int8")
+        if self.opset >= 21 and self.chance(self.wide):
+            limits = np.iinfo(self.random.choice(("int16", "uint16")))
+            scale = np.float32(scale / 256)
         zero = int(np.clip(np.rint(limits.min - low / scale), limits.min, limits.max))
         if self.chance(0.2):
             zero = self.random.choice((0, 0, limits.min, limits.max, 3))
@@ -164,6 +169,8 @@ class Drawing:
         return name
 
     def _numbers(self, kind: Scale) -> list[str]:
+        if kind.zero_point == 0 and kind.dtype == "uint8" and self.chance(0.3):
+            return [self.constant(kind.scale)]  # what is left out is a uint8 of 0
         zero = np.asarray(kind.zero_point, kind.dtype)
         return [self.constant(kind.scale), self.constant(zero)]
 

@@ -27,8 +27,10 @@ from .moving import (
     transpose,
 )
 from .products import conv, conv_transpose, dense, pool, product, whole_pool
+from .rare import alias, masked, picked, rare_norm, rare_pool, rare_resize, several
+from .rows import attention, cached_rows, narrow_dense, row_norm
 
-__all__ = ["GENERAL", "LAYERS", "MOVERS", "MOVING", "Layer"]
+__all__ = ["GENERAL", "LAYERS", "MOVERS", "MOVING", "ROWS", "Layer"]
 
 Layer = Callable[[Drawing, str], list[str]]
 """Adds an operator that reads a tensor; gives its float results, none where it does not apply."""
@@ -37,12 +39,30 @@ LAYERS: tuple[tuple[Layer, int], ...] = (
     (conv, 14), (conv_transpose, 2), (pool, 5), (whole_pool, 4), (dense, 5), (product, 1),
     (function, 5), (clip, 4), (chain, 5), (pair, 9), (with_constant, 4), (normalise, 2), (join, 5),
     (split, 3), (slice_, 4), (gather, 3), (transpose, 3), (reshape, 4), (pad, 3), (resize, 4),
-    (depth, 3), (repeat, 2), (place, 1),
+    (depth, 3), (repeat, 2), (place, 1), (attention, 3), (row_norm, 3), (narrow_dense, 2),
+    (cached_rows, 1), (alias, 2), (several, 2), (rare_pool, 1), (rare_norm, 1), (rare_resize, 1),
+    (picked, 1), (masked, 1),
 )  # fmt: skip
 """With weights: how often each is drawn in quantised models."""
 
-GENERAL: tuple[tuple[Layer, int], ...] = (*LAYERS, (choose, 4), (other_function, 6))
+GENERAL: tuple[tuple[Layer, int], ...] = (
+    *LAYERS,
+    (choose, 4),
+    (other_function, 6),
+    (rare_norm, 2),
+    (rare_resize, 2),
+    (picked, 3),
+    (masked, 2),
+    (rare_pool, 2),
+)
 """In float models."""
+
+ROWS: tuple[tuple[Layer, int], ...] = (
+    (attention, 6), (row_norm, 5), (dense, 4), (function, 2), (chain, 2), (pair, 3), (join, 1),
+    (with_constant, 2), (cached_rows, 1), (narrow_dense, 2), (transpose, 1), (reshape, 1),
+    (slice_, 1), (gather, 1), (product, 1), (masked, 1), (split, 1), (alias, 1),
+)  # fmt: skip
+"""In quantised networks of rows, as transformers are."""
 
 MOVING = frozenset((
     "Concat", "Split", "Slice", "Gather", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze",

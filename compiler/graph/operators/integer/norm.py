@@ -23,11 +23,15 @@ MOST_SQUARES = (1 << 31) - 1 - MOST_EPSILON
 LEAST_STEPS, MOST_STEPS = 4, 128
 
 
-def deviation_steps(channels: int) -> int:
+def deviation_steps(channels: int, about: int | None = None) -> int:
     """The steps of a byte in which deviations from the mean are squared: as fine as their sum, an
     int32, and their 16 bits allow; 0 where rows are too long.
+
+    about: a zero point in place of the mean.  All of a row may lie as far from it as a byte can,
+    where half of one at most lies 127.5 from the mean.
     """
-    steps = (2 * isqrt(MOST_SQUARES // channels) - 1) // 255
+    most = 255 if about is None else 2 * max(127 - about, about + 128)
+    steps = (2 * isqrt(MOST_SQUARES // channels) - 1) // most
     return min(steps, MOST_STEPS) if steps >= LEAST_STEPS else 0
 
 
@@ -41,7 +45,7 @@ class RowNorm:
     """Rows less their mean, over their deviation, then scaled and moved channel by channel:
     int8[..., C] and parameters int32[C] and float32[C] to int8.
 
-    With ``k = deviation_steps(C)`` and ``w = 2^19``:
+    With ``k = deviation_steps(C, about)`` and ``w = 2^19``:
 
         v = C * x - sum(x)
         d = rint(float32(v) * float32(k / C))
@@ -71,7 +75,8 @@ class RowNorm:
 
     def factor(self, channels: int) -> np.float32:
         """``k / C``, or ``k``."""
-        return F32(deviation_steps(channels) / (channels if self.about is None else 1))
+        steps = deviation_steps(channels, self.about)
+        return F32(steps / (channels if self.about is None else 1))
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given rows of bytes and their parameters, or rows too
@@ -80,7 +85,7 @@ class RowNorm:
         require_inputs(self, inputs, 3)
         x = inputs[0]
         require_bytes(self, x)
-        fits = bool(x.shape) and deviation_steps(x.shape[-1]) > 0
+        fits = bool(x.shape) and deviation_steps(x.shape[-1], self.about) > 0
         require(self, fits, x, "rows of which a sum of squares is an int32")
         kinds = TensorType(x.shape[-1:], DType.INT32), TensorType(x.shape[-1:], DType.FLOAT32)
         found = f"{inputs[1]} and {inputs[2]}"

@@ -175,7 +175,7 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
         maker = makers.get(norm.x) if norm is not None else None
         if norm is None or maker is None or not isinstance(maker.operator, DequantizeLinear):
             continue
-        if deviation_steps(kind.shape[-1]) and _fits(graph, maker, norm, kind.shape[-1]):
+        if _fits(graph, maker, norm, kind.shape[-1]):
             found[node.inputs[0]] = norm
             passed |= formulas.used
     kept = set(graph.outputs)
@@ -188,18 +188,32 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
     return found, frozenset(passed - kept)
 
 
-def _epsilon(norm: Norm, x_scale: float, channels: int) -> int:
+def _epsilon(norm: Norm, x_scale: float, channels: int, about: int | None) -> int:
     """What the epsilon is in the sum of squares."""
-    return round(norm.epsilon / x_scale**2 * deviation_steps(channels) ** 2 * channels)
+    return round(norm.epsilon / x_scale**2 * deviation_steps(channels, about) ** 2 * channels)
+
+
+def _about(graph: Graph, maker: Node, norm: Norm) -> int | None:
+    """The zero point of the int8 that are normalised, if no mean is taken away."""
+    if norm.centred:
+        return None
+    zero_point = graph.constants[maker.inputs[2]] if len(maker.inputs) > 2 else np.zeros(1)
+    unsigned = graph.types[maker.inputs[0]].dtype == DType.UINT8
+    return int(np.clip(int(zero_point.reshape(-1)[0]) - 128 * unsigned, -128, 127))
 
 
 def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
-    """Whether epsilon and bias are numbers of the operator's."""
-    scale = graph.constants.get(maker.inputs[1])
-    if scale is None or scale.size != 1 or not (float(scale.reshape(-1)[0]) > 0):
+    """Whether rows are short enough, and epsilon and bias are numbers of the operator's."""
+    if any(each not in graph.constants for each in maker.inputs[1:]):
+        return False
+    about = _about(graph, maker, norm)
+    scale = graph.constants[maker.inputs[1]]
+    if scale.size != 1 or not (float(scale.reshape(-1)[0]) > 0):
+        return False
+    if not deviation_steps(channels, about):
         return False
     finite = all(np.isfinite(each).all() for each in (norm.scale, norm.bias))
-    epsilon = norm.epsilon >= 0 and _epsilon(norm, float(scale.reshape(-1)[0]), channels)
+    epsilon = norm.epsilon >= 0 and _epsilon(norm, float(scale.reshape(-1)[0]), channels, about)
     return bool(finite) and 0 <= epsilon <= MOST_EPSILON
 
 
@@ -224,6 +238,7 @@ def quantize_norm(
         graph.constant(f"{stem}/scale", factors.astype(F32)),
     )
     about = None if norm.centred else real.zero_point
-    operator = RowNorm(_epsilon(norm, float(real.scale), channels), zero_point, about)
+    epsilon = _epsilon(norm, float(real.scale), channels, about)
+    operator = RowNorm(epsilon, zero_point, about)
     name = graph.node(operator, inputs, stem, norm.origin)
     return Integer(name, identity_order(len(real.tensor.permutation)))

@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run
-from dovetail.compiler.graph.operators.integer.norm import RowNorm, deviation_steps
+from dovetail.compiler.graph.operators.integer.norm import RowNorm, deviation_steps, wide_steps
 from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
 
 from .models import F32, Array, ModelBuilder, integer_graph, reference
@@ -80,6 +80,32 @@ def test_what_is_no_norm_of_rows_is_not_one() -> None:
     for model in (_model("rms", x, axis=1), _model("operator", x, epsilon=1e3)):
         with pytest.raises(UnsupportedOperatorError):
             integer_graph(model)
+
+
+@pytest.mark.parametrize("about", [-128, -100, -1, 0, 60, 127])
+def test_rows_far_from_their_zero_point_have_a_sum_of_squares_that_is_an_int32(about: int) -> None:
+    far = -128 if about >= 0 else 127
+    for channels in (1, 5, 16, 64, 2000):
+        x = np.full((1, channels), far, np.int8)
+        factor = np.full(channels, 100 / wide_steps(channels), F32)
+        operator = RowNorm(0, 0, about)
+        (y,) = operator.evaluate([x, np.zeros(channels, np.int32), factor])
+        np.testing.assert_array_equal(y, 100 * np.sign(far - about))  # each over the root of 1
+
+
+@pytest.mark.parametrize(("zero_point", "most"), [(np.int8(-128), 127), (np.uint8(0), 255)])
+def test_zero_points_at_a_limit_are_near_onnx_runtimes(zero_point: Array, most: int) -> None:
+    b, kind = ModelBuilder(), str(zero_point.dtype)
+    v = b.dequantize("x", 0.05, zero_point)
+    power = b.node("ReduceMean", [b.node("Pow", [v, b.constant(F32(2))])], axes=[-1])
+    root = b.node("Sqrt", [b.node("Add", [power, b.constant(F32(1e-5))])])
+    y = b.quantize(b.node("Div", [v, root]), 0.015, zero_point)
+    x = np.random.default_rng(0).integers(most - 90, most + 1, (1, 9, 16)).astype(kind)
+    model = b.build({"x": (kind, x.shape)}, y, kind, opset=17)
+    graph = integer_graph(model)
+    assert RowNorm in {type(node.operator) for node in graph.nodes}
+    found = run(graph, {"x": x})[graph.outputs[0]]
+    assert np.abs(found.astype(int) - reference(model, {"x": x})).max() <= 1
 
 
 def test_the_largest_sum_of_squares_is_an_int32() -> None:
