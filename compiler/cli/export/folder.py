@@ -11,12 +11,14 @@ from dovetail.runtime.gpu.arena import Arena, grid_of
 from dovetail.runtime.gpu.part import GpuPart, Launch, Place, Repeat
 from dovetail.runtime.tensors import TensorSignature
 
-__all__ = ["FILES", "write_folder"]
+__all__ = ["FILES", "METAL_FILES", "write_folder", "write_metal"]
 
 FORMAT = 1
 OWN = ("index.html", "dovetail.js", "page.js", "page.css")
 FILES = ("model.wgsl", "weights.bin", "manifest.json", *OWN)
 """Names of the files in the folder."""
+METAL_FILES = ("model.metal", "weights.bin", "manifest.json")
+"""Names of the files for Metal."""
 
 
 def write_folder(part: GpuPart, folder: Path, title: str) -> None:
@@ -32,6 +34,18 @@ def write_folder(part: GpuPart, folder: Path, title: str) -> None:
     for name in OWN:
         text = (files(__package__) / "web" / name).read_text(encoding="utf-8")
         write_whole(folder / name, text.replace("{{TITLE}}", escape(title)).encode())
+
+
+def write_metal(part: GpuPart, folder: Path, title: str) -> None:
+    """Write the files of ``METAL_FILES``; part: compiled for ``metal``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "model.metal", bytes(part.source))
+    write_whole(folder / "weights.bin", bytes(part.data))
+    kernels = [
+        {"name": each.name, "blocks": each.blocks, "threads": each.threads} for each in part.kernels
+    ]
+    text = json.dumps({**_manifest(part, title), "kernels": kernels}, indent=1)
+    write_whole(folder / "manifest.json", text.encode())
 
 
 def _manifest(part: GpuPart, title: str) -> dict[str, Any]:

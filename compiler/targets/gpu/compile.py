@@ -40,13 +40,14 @@ class Backend:
 
     source: of kernels.  binary: the same as a file for its runtime, or nothing.  refused: what a
     loop program needs and the language has not.  intrinsics: products on tensor cores, which
-    schedules may then use.
+    schedules may then use.  serial: loops stay as they are defined, without blocks and threads.
     """
 
     source: Callable[[Launches], str]
     binary: Callable[[Launches], bytes] = _empty
     refused: Callable[[Function], str | None] = _nothing
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
+    serial: bool = False
 
 
 def prepare_graph(graph: Graph, backend: Backend, options: CompileOptions, trace: Trace) -> Graph:
@@ -67,7 +68,8 @@ def compile_graph(
     language cannot say.
     """
     records = read_records(options.records, target, options.gpu)
-    program = lower_graph(graph, options.cpu.most_work, trace.check, backend.intrinsics, records)
+    how = backend.intrinsics, records, backend.serial
+    program = lower_graph(graph, options.cpu.most_work, trace.check, *how)
     _require(program, graph, target, backend)
     if options.verify:
         verify_program(program, backend.intrinsics)

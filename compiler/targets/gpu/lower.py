@@ -110,8 +110,9 @@ def lower_graph(
     check: Callable[[str], None],
     intrinsics: Mapping[str, Intrinsic] | None = None,
     records: Records = NO_RECORDS,
+    serial: bool = False,
 ) -> Program:
-    """The program that computes a graph, its loops bound to blocks and threads.
+    """The program that computes a graph, its loops bound to blocks and threads, or ``serial``.
 
     check: called before each group, by what it is.  intrinsics: of tensor cores, if there are any.
     records: of schedules that a search found.
@@ -129,7 +130,7 @@ def lower_graph(
         if function:
             return _Group(function, definition.inputs, definition.outputs)
         if text not in known:
-            known[text] = _scheduled(definition, intrinsics)
+            known[text] = definition.function if serial else _scheduled(definition, intrinsics)
         return _Group(known[text], definition.inputs, definition.outputs)
 
     return build_program(graph, Lowering(lower, most_work=most_work))

@@ -16,11 +16,13 @@ from ...pipeline.trace import Trace
 from ..table import HOST, find_target
 from .compile import Backend, compile_graph, prepare_graph
 from .lower import Launches
+from .source.c import PlainC
+from .source.metal import Metal
 from .source.module import source_of
 from .source.opencl import OpenCl
 from .source.wgsl import Wgsl, refused
 
-__all__ = ["Gpu", "find_opencl", "find_webgpu", "opencl_source", "wgsl_source"]
+__all__ = ["METAL", "PLAIN_C", "Gpu", "find_opencl", "find_webgpu", "opencl_source", "wgsl_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +115,11 @@ def find_webgpu(rest: str) -> Gpu:
     if rest:
         raise TargetError(f"no target is called 'webgpu:{rest}'; required webgpu")
     return Gpu("webgpu", Backend(wgsl_source, refused=refused))
+
+
+METAL = Gpu(
+    "metal", Backend(lambda launches: source_of(launches.kernels, Metal()), refused=refused)
+)
+"""Kernels in Metal's language, for ``dovetail export``: there is no device for them."""
+PLAIN_C = Gpu("c", Backend(lambda launches: source_of(launches.kernels, PlainC()), serial=True))
+"""Loops in C, for ``dovetail export``."""

@@ -84,6 +84,8 @@ CASES = {
     "devices": "",
     "disassemble": "int8.dvt",
     "explore": "int8.onnx --space space.toml -o sweep --jobs 1",
+    "export c": "int8.onnx -o c",
+    "export metal": "int8.onnx -o metal",
     "export web": "int8.onnx -o web",
     "generate": "step.dvt --prompt a --steps 2",
     "inspect": "int8.dvt",

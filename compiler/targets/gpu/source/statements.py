@@ -69,9 +69,9 @@ class _Writer:
         name = self.e.fresh(parameter.buffer.name)
         own = ""
         if parameter.private:
-            own = "thread" if shape.threads > 1 else self.e.number(0)
+            own = "thread_id" if shape.threads > 1 else self.e.number(0)
             if shape.blocks > 1:
-                own = f"block * {self.e.number(shape.threads)} + {own}"
+                own = f"block_id * {self.e.number(shape.threads)} + {own}"
         self.line(self.dialect.parameter(number, parameter, own, name))
         self.e.names[parameter.buffer.name] = name
 
@@ -141,7 +141,7 @@ class _Writer:
         shape = self.kernel.geometry
         axis = shape.axes[stmt.variable]
         is_block = stmt.kind is LoopKind.BLOCK
-        number, count = ("block", shape.blocks) if is_block else ("thread", shape.threads)
+        number, count = ("block_id", shape.blocks) if is_block else ("thread_id", shape.threads)
         index = self.e.number
         value = f"{number} / {index(axis.stride)}" if axis.stride > 1 else number
         if axis.stride * axis.extent < axis.total:

@@ -27,9 +27,9 @@ from ....loops.rewrite import map_expr, map_statement
 from ....loops.traverse import expressions, operands, walk
 from ..kernels import Kernel, Parameter
 from ..maths import expanded
+from .clike import OF_BOOL, SIGNS
 from .dialect import NARROW_FLOATS, Dialect, Held
 from .indices import with_short_indices
-from .opencl import OF_BOOL, SIGNS
 from .wgsl_functions import has_function, needed
 
 __all__ = ["Wgsl", "refused"]
@@ -114,11 +114,11 @@ class Wgsl(Dialect):
         shape = kernel.geometry
         found = []
         if shape.blocks > MOST_BLOCKS:
-            found.append(f"let block = i32(group.y * {MOST_BLOCKS}u + group.x);")
-            found.append(f"if (block >= {shape.blocks}) {{ return; }}")
+            found.append(f"let block_id = i32(group.y * {MOST_BLOCKS}u + group.x);")
+            found.append(f"if (block_id >= {shape.blocks}) {{ return; }}")
         elif shape.blocks > 1:
-            found.append("let block = i32(group.x);")
-        return found + ["let thread = i32(own);"] * (shape.threads > 1)
+            found.append("let block_id = i32(group.x);")
+        return found + ["let thread_id = i32(own);"] * (shape.threads > 1)
 
     def parameter(self, number: int, parameter: Parameter, own: str, name: str) -> str:
         size = parameter.buffer.dtype.bytes

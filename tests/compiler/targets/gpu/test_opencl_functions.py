@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.targets.gpu.source.opencl import OpenCl
-from dovetail.compiler.targets.gpu.source.opencl_functions import (
+from dovetail.compiler.targets.gpu.source.c_functions import (
     INTEGERS,
     SIGNED,
     TO_INTEGER,
-    Helpers,
 )
+from dovetail.compiler.targets.gpu.source.opencl import OpenCl
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 INTEGER = [dtype for dtype in DType if not dtype.is_float and dtype is not DType.BOOL]
@@ -67,7 +66,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if COMPILER is None:
         pytest.skip("no C++ compiler")
     dialect = OpenCl()
-    helpers, loops = Helpers(dialect), []
+    helpers, loops = dialect.helpers, []
     for dtype in INTEGER:
         kind = dialect.type(dtype)
         for what in WHAT:

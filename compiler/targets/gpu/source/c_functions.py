@@ -1,9 +1,10 @@
-"""Functions that OpenCL C gets, each written once for all types it is needed for.
+"""Functions that languages like C get, each written once for all types it is needed for.
 
 They give arithmetic the meaning that it has on CPUs (docs/cpu.md): division by zero gives 0, shifts
 by all bits give 0 or the sign, floats that no integer can hold become the lowest int32 or int64.
 """
 
+import re
 from collections.abc import Mapping
 
 from ....dtypes import DType
@@ -14,7 +15,7 @@ __all__ = ["Helpers"]
 SIGNED: Mapping[str, str] = {
     "div": "return b == 0 ? (T)0 : b == (T)-1 ? (T)((U)0 - (U)a) : (T)(a / b);",
     "rem": "return b == 0 || b == (T)-1 ? (T)0 : (T)(a % b);",
-    "floordiv": "if (b == 0) return (T)0; if (b == (T)-1) return (T)((U)0 - (U)a);\n"
+    "floordiv": "if (b == 0) return (T)0;\n  if (b == (T)-1) return (T)((U)0 - (U)a);\n"
     "  T q = (T)(a / b); return a % b != 0 && (a ^ b) < 0 ? (T)(q - 1) : q;",
     "mod": "if (b == 0 || b == (T)-1) return (T)0;\n"
     "  T r = (T)(a % b); return r != 0 && (r ^ b) < 0 ? (T)(r + b) : r;",
@@ -88,11 +89,17 @@ TO_INTEGER: Mapping[DType, str] = {
 """Conversions of floats, which truncate; narrower integers take the low bits of one of these."""
 
 
-class Helpers:
-    """The functions that a source in OpenCL C needs."""
+WORD = re.compile(r"\b(?:uchar|ushort|uint|u?long|as_u?int|as_float)\b")
 
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
+
+class Helpers:
+    """The functions that a source needs.  Their texts are OpenCL C.
+
+    head: what stands before each.  words: what the language has for words of ``WORD``.
+    """
+
+    def __init__(self, dialect: Dialect, head: str, words: Mapping[str, str]) -> None:
+        self.dialect, self._head, self._words = dialect, head, words
         self._texts = dialect.functions
 
     def binary(self, what: str, dtype: DType) -> str:
@@ -129,5 +136,7 @@ class Helpers:
 
     def _define(self, name: str, result: str, parameters: str, body: str) -> str:
         if name not in self._texts:
-            self._texts[name] = f"inline {result} {name}({parameters}) {{\n{body}\n}}"
+            text = f"{result} {name}({parameters}) {{\n{body}\n}}"
+            own = WORD.sub(lambda found: self._words.get(found[0], found[0]), text)
+            self._texts[name] = f"{self._head} {own}"
         return name
