@@ -36,6 +36,10 @@ OPERATIONS_A_ROUND = 2
 """Short programs have little to gain: there are no more rounds than they have so many operations.
 """
 
+FAR = 3
+"""Where a part of a model gets a share of the effort, what it gets grows so with its cycles over
+those of its roof: as their third power."""
+
 NEAR = 1.06
 """Cycles over those of the roof that are near enough for a long program."""
 
@@ -71,6 +75,8 @@ def fastest(
             seen.add(plan.key)
             other = make_draft(planner, plan, activations, overlap, timing)
             best = min(best, other, key=_cycles)
+    distance = best.cycles / max(1, planner.roof.cycles)
+    effort = min(effort * distance**FAR, max(effort, 1.0))
     found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)
     if count <= effort * FEW_OPERATIONS:
         near = [
