@@ -28,6 +28,7 @@ FLOAT = ("resnet18", "resnet50", "squeezenet", "mobilenet_v2", "mobilenet_v3", "
 INTEGER = ("resnet18_uint8", "resnet50_uint8", "mobilenet_v2_uint8")
 UINT8 = "_uint8"
 SAMPLES = 4
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -78,7 +79,7 @@ def random_inputs(model: onnx.ModelProto) -> Arrays:
         shape = [dim.dim_value or 1 for dim in kind.shape.dim]
         if value.name in weights:
             continue
-        if kind.elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16):
+        if kind.elem_type in FLOATS:
             dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
             found[value.name] = rng.standard_normal(shape).astype(dtype)
         else:

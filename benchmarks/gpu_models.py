@@ -1,5 +1,6 @@
 """The models that ``gpu.py`` measures: rows of products or attentions, networks for many images."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +8,18 @@ import onnx
 from cpu_models import model_file
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["CHAIN", "ROWS", "gpu_model"]
+__all__ = ["CHAIN", "ROWS", "fewer_rows", "gpu_model"]
 
 CHAIN, HEADS, DEPTH = 8, 16, 64
+BASE, BASE_LAYERS = "bert_base_", 12
+ELEMENTS = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 ROWS = ("gemm_", "attention_")
 """How the names of rows begin."""
 
 
 def gpu_model(name: str, folder: Path) -> Path:
-    """The file of ``gemm_N``, ``gemm_KIND_N``, ``attention_N``, or of a network; ``NETWORK:N`` is
-    of N images or texts a run.
+    """The file of ``gemm_N``, ``gemm_KIND_N``, ``attention_N``, or of a network; ``bert_base_N`` is
+    BERT's twelve layers on N tokens, ``NETWORK:N`` is of N images or texts a run.
 
     Raises UsageError for another name.
     """
@@ -27,11 +30,34 @@ def gpu_model(name: str, folder: Path) -> Path:
         onnx.save(build, path)
         return path
     network, _, count = name.partition(":")
-    path = model_file(network, folder)
+    path = folder / f"{network}.onnx"
+    if not network.startswith(BASE):
+        path = model_file(network, folder)
+    elif not path.is_file():
+        onnx.save(base(int(network.removeprefix(BASE))), path)
     if count:
         onnx.save(batched(onnx.load(path), int(count)), folder / f"{network}_{count}.onnx")
         path = folder / f"{network}_{count}.onnx"
     return path
+
+
+def base(tokens: int) -> onnx.ModelProto:
+    """BERT's base model, with random weights."""
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
+    from networks import bert
+
+    return bert(BASE_LAYERS, tokens)
+
+
+def fewer_rows(model: onnx.ModelProto, count: int) -> onnx.ModelProto:
+    """A row of products or attentions with the first rows of its input alone: what comes of one
+    needs no other.
+    """
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    for value in (*found.graph.input, *found.graph.output):
+        value.type.tensor_type.shape.dim[-2].dim_value = count
+    return found
 
 
 def batched(model: onnx.ModelProto, count: int) -> onnx.ModelProto:
@@ -52,12 +78,13 @@ def batched(model: onnx.ModelProto, count: int) -> onnx.ModelProto:
 
 
 def products(size: int, kind: str) -> onnx.ModelProto:
-    """``x @ w0 @ w1 ...``, [size, size] each, of float32, fp16 or int8."""
+    """``x @ w0 @ w1 ...``, [size, size] each, of float32, fp16, bf16 or int8."""
     rng = np.random.default_rng(0)
     shape, names = (size, size), [f"w{number}" for number in range(CHAIN)]
     if kind == "int8":
         return quantized_products(size, rng)
-    dtype = np.float16 if kind == "fp16" else np.float32
+    element = ELEMENTS.get(kind, TensorProto.FLOAT)
+    dtype = helper.tensor_dtype_to_np_dtype(element)
     weights = [
         numpy_helper.from_array(
             (rng.standard_normal(shape, np.float32) / size**0.5).astype(dtype), name
@@ -69,8 +96,7 @@ def products(size: int, kind: str) -> onnx.ModelProto:
         helper.make_node("MatMul", [values[number], names[number]], [values[number + 1]])
         for number in range(CHAIN)
     ]
-    kind_of = TensorProto.FLOAT16 if kind == "fp16" else TensorProto.FLOAT
-    return model(nodes, values[-1], kind_of, shape, weights)
+    return model(nodes, values[-1], element, shape, weights)
 
 
 def quantized_products(size: int, rng: np.random.Generator) -> onnx.ModelProto:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from cpu_models import random_inputs
 from gpu_models import CHAIN, ROWS
 from numpy.typing import NDArray
 from onnx import numpy_helper
@@ -62,7 +63,7 @@ def of_torch(path: Path, network: str, precision: Precision) -> Engine:
         raise UnavailableError("it is measured on rows of products and attentions only")
     torch = _torch()
     weights = [
-        torch.from_numpy(numpy_helper.to_array(each).copy()).cuda()
+        _tensor(torch, numpy_helper.to_array(each)).cuda()
         for each in onnx.load(path).graph.initializer
         if len(each.dims) > 1
     ]
@@ -78,7 +79,7 @@ def of_torch(path: Path, network: str, precision: Precision) -> Engine:
         return scaled.round().clamp(-128, 127).to(torch.int8)
 
     def given(inputs: Arrays) -> Any:
-        x = torch.from_numpy(inputs["x"]).cuda()
+        x = _tensor(torch, inputs["x"]).cuda()
         return x.half()[None] if x.dim() == 3 else x
 
     def row(x: Any) -> Any:
@@ -88,13 +89,50 @@ def of_torch(path: Path, network: str, precision: Precision) -> Engine:
 
     shape = [each.dim_value for each in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
     kind = torch.float32 if weights[0].dim() == 3 else weights[0].dtype
-    start = given({"x": torch.ones(shape, dtype=kind).numpy()})
+    start = torch.ones(shape, dtype=kind).cuda()
+    start = start.half()[None] if start.dim() == 3 else start
 
     def run(inputs: Arrays) -> list[NDArray[Any]]:
         found = row(given(inputs))
-        return [(found[0].float() if found.dim() == 4 else found).cpu().numpy()]
+        found = found[0] if found.dim() == 4 else found
+        return [(found.float() if found.is_floating_point() else found).cpu().numpy()]
 
     return Engine(run, lambda runs: _timed(torch, lambda: row(start), runs))
+
+
+def of_compiled(path: Path, network: str, precision: Precision) -> Engine:
+    """A network by ``torch.compile``, whose launches are one graph of CUDA's; all floats as asked
+    for.
+    """
+    if network.startswith(ROWS):
+        raise UnavailableError("it is measured on networks only")
+    torch = _torch()
+    from gpu_torch import as_function
+
+    kinds = {Precision.FP16: torch.float16, Precision.BF16: torch.bfloat16}
+    kind = kinds.get(precision, torch.float32)
+    model = onnx.load(path)
+    try:
+        function = as_function(model, "cuda", kind)
+    except KeyError as operator:
+        raise UnavailableError(f"gpu_torch.py has no operator {operator}") from None
+    weights = {each.name for each in model.graph.initializer}
+    names = [each.name for each in model.graph.input if each.name not in weights]
+    ready = torch.compile(torch.no_grad()(function), mode="reduce-overhead")
+
+    def given(inputs: Arrays) -> list[Any]:
+        tensors = [_tensor(torch, inputs[name]).cuda() for name in names]
+        return [each.to(kind) if each.is_floating_point() else each for each in tensors]
+
+    def run(inputs: Arrays) -> list[NDArray[Any]]:
+        return [each.float().cpu().numpy() for each in ready(*given(inputs))]
+
+    begin = time.perf_counter()
+    start = given(random_inputs(model))
+    ready(*start)
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - begin
+    return Engine(run, lambda runs: _timed(torch, lambda: ready(*start), runs), seconds)
 
 
 def of_tensorrt(path: Path, network: str, precision: Precision) -> Engine:
@@ -151,6 +189,7 @@ def of_tensorrt(path: Path, network: str, precision: Precision) -> Engine:
 PEERS: Mapping[str, Make] = {
     "onnxruntime": of_onnxruntime,
     "torch": of_torch,
+    "torch.compile": of_compiled,
     "tensorrt": of_tensorrt,
 }
 
@@ -162,6 +201,13 @@ def _torch() -> Any:
     if not torch.cuda.is_available():
         raise UnavailableError("torch finds no CUDA device")
     return torch
+
+
+def _tensor(torch: Any, array: NDArray[Any]) -> Any:
+    """A tensor of an array's elements; PyTorch reads no bfloat16 from NumPy."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _timed(torch: Any, run: Callable[[], object], runs: int) -> float:
