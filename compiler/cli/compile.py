@@ -41,7 +41,8 @@ __all__ = ["compile_command"]
 @click.option(
     "--tokens",
     type=click.IntRange(2, 1024),
-    help="Tokens of a prompt that a decoder (ONNX) reads at once; for generate --blocks.",
+    help="Tokens of a prompt that a decoder (ONNX) reads at once, for generate --blocks: 17, 33, "
+    "and so on.",
 )
 @click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
 @click.option(

@@ -53,8 +53,8 @@ __all__ = ["generate"]
 @click.option(
     "--blocks",
     metavar="NUMBER|FILE",
-    help="Read the prompt in blocks: of so many tokens, or by the FILE.dvt that compile --tokens "
-    "made of this model.",
+    help="Read the prompt in blocks: of so many tokens (17, 33, ...), or by the FILE.dvt that "
+    "compile --tokens made of this model.",
 )
 @click.option("--token", metavar="INPUT", help="The input for the token, if its name hides it.")
 @click.option("--position", metavar="INPUT", help="Likewise for the token's position.")

@@ -138,7 +138,8 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
             return (row_norm(operator, x, constant(1), constant(2)),)
         case ScalesOfWords():
             words = words_of(x.moved(lambda each: each.reshape(-1, 8 * operator.lanes)))
-            scales = words[:, operator.lanes :].reshape(1, 1, 1, -1)
+            apart = words[:, operator.lanes :].reshape(-1, operator.pixels, operator.lanes)
+            scales = apart.swapaxes(0, 1).reshape(1, 1, operator.pixels, -1)
             return (Symbols(scales, scales, np.full(scales.shape, NOT_A_BYTE)),)
         case ScaledSum():
             factors = tensor(node.inputs[1]).values.astype(np.int32).view(np.float32)

@@ -304,11 +304,12 @@ class Builder:
                     self._add(match.instruction(at, bases), run.number, number, there)
 
     def _behind_sums(self, layer: LoweredLayer) -> int:
-        """First word of the scaled terms of a pixel, in the bank of its sums.
+        """First word of the scaled terms of a tile, in the bank of its sums.
 
         Raises DoesNotFitError where a bank is too small for both.
         """
-        sums, terms = (len(layer.constants[name]) for name in ("weights", "row_bias"))
+        pixels, terms = layer.output.height * layer.output.width, len(layer.constants["row_bias"])
+        sums = len(layer.constants["weights"]) * pixels
         available = self.config.bank_words(Memory.ACC)
         if sums + terms > available:
             raise DoesNotFitError(

@@ -73,16 +73,16 @@ def test_an_accelerator_says_what_a_token_takes(tmp_path: Path) -> None:
 def test_a_prompt_is_read_in_blocks(tmp_path: Path) -> None:
     model, reader = tmp_path / "attending.onnx", tmp_path / "blocks.dvt"
     onnx.save(attending_model(), model)
-    base = ("generate", model, "--target", "cpu", "--prompt", "abcdefg", "--steps", 4)
+    base = ("generate", model, "--target", "cpu", "--prompt", "abcdefghijklmnopqrs", "--steps", 4)
     plain = json.loads(invoke(*base, "--json").stdout)
     found = json.loads(invoke(*base, "--blocks", 3, "--json").stdout)
     assert found["tokens"] == plain["tokens"]
-    # Eight tokens with that which begins a text; the last one's logits are wanted.
-    assert (found["blocks"], found["block_tokens"], found["runs"]) == (2, 6, 5)
+    # 20 tokens with that which begins a text; the last one's logits are wanted.
+    assert (found["blocks"], found["block_tokens"], found["runs"]) == (2, 19, 4)
     done = invoke("compile", model, "--tokens", 3, "--target", "cpu", "-o", reader)
     assert done.exit_code == 0, done.output
-    assert "6 of these read in 2 blocks" in invoke(*base, "--blocks", reader).stderr
-    refused(invoke(*base, "--blocks", 40), "49 places for a block, and caches of 32")
+    assert "19 of these read in 2 blocks" in invoke(*base, "--blocks", reader).stderr
+    refused(invoke(*base, "--blocks", 40), "blocks of 49 tokens, and caches of 48")
     refused(invoke("generate", reader, "--blocks", 3), "blocks of 3 tokens of the module")
 
 

@@ -1,16 +1,20 @@
-"""A small decoder of one token with attention: two layers of two heads, a mask by position."""
+"""A small decoder of one token with attention over a cache: queries are multiplied by numbers
+of the token's position, as rotary positions do, and the mask is made from it.
+"""
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper, parser
 
-__all__ = ["SIZE", "attending_model"]
+__all__ = ["CACHE_SHAPE", "SIZE", "attending_model"]
 
-SIZE = 32
+SIZE = 48
 """Positions of its caches."""
-LAYERS, HEADS, HEAD = 2, 2, 16
-WIDTH = HEADS * HEAD
+LAYERS, HEADS, ROWS, HEAD = 2, 2, 2, 2
+"""A head is half a block of ``tiny``."""
+WIDTH = HEADS * ROWS * HEAD
+CACHE_SHAPE = LAYERS, HEADS, SIZE, HEAD
 CACHE = f"float[{LAYERS}, {HEADS}, {SIZE}, {HEAD}]"
 NEW = f"float[{LAYERS}, {HEADS}, {HEAD}]"
 BEGIN = f"""
@@ -21,6 +25,7 @@ attending (int64[1] token, int64[1] position, {CACHE} past_keys, {CACHE} past_va
   word = Gather(E, token)
   place = Gather(P, position)
   x0 = Add(word, place)
+  turn = Gather(C, position)
   seen = Less(columns, position)
 """
 LAYER = """
@@ -29,7 +34,9 @@ LAYER = """
   q# = MatMul(x#, Q#)
   k# = MatMul(x#, K#)
   v# = MatMul(x#, V#)
-  q_rows# = Reshape(q#, row_shape)
+  q_pairs# = Reshape(q#, pair_shape)
+  q_turned# = Mul(q_pairs#, turn)
+  q_rows# = Reshape(q_turned#, query_shape)
   k_rows# = Reshape(k#, row_shape)
   v_rows# = Reshape(v#, row_shape)
   keys# = Concat<axis = 1>(past_k#, k_rows#)
@@ -63,12 +70,16 @@ def attending_model() -> onnx.ModelProto:
     constants = {
         "E": rng.standard_normal((256, WIDTH)).astype(np.float32),
         "P": rng.standard_normal((SIZE, WIDTH)).astype(np.float32),
-        **{f"{name}{n}": weights(WIDTH, WIDTH) for n in range(LAYERS) for name in "QKVO"},
+        "C": rng.uniform(-1, 1, (SIZE, 1, HEAD, 1)).astype(np.float32),
+        "pair_shape": np.array([1, HEADS * ROWS, HEAD, 1]),
+        **{f"{name}{n}": weights(WIDTH, WIDTH) for n in range(LAYERS) for name in "QO"},
+        **{f"{name}{n}": weights(WIDTH, HEADS * HEAD) for n in range(LAYERS) for name in "KV"},
         **{f"n{n}": np.array(n) for n in range(LAYERS)},
         "W": weights(WIDTH, 256),
         "columns": np.append(np.arange(SIZE), -1),
         "hidden": np.float32(-1e4),
         "row_shape": np.array([HEADS, 1, HEAD]),
+        "query_shape": np.array([HEADS, ROWS, HEAD]),
         "flat_shape": np.array([1, WIDTH]),
         "new_shape": np.array([1, HEADS, HEAD]),
     }

@@ -16,11 +16,11 @@ from dovetail.runtime.generate.decoder import Decoder
 from dovetail.runtime.generate.generator import Generator
 from dovetail.runtime.session import Session
 
-from .attending import SIZE, attending_model
+from .attending import CACHE_SHAPE, SIZE, attending_model
 from .test_decoder import Numbers
 
-PROMPT = [5, 9, 200, 31, 7, 7, 80, 12, 99, 3, 250, 1, 64, 17, 8, 90, 33, 2, 4, 6]
-BLOCK = 4
+PROMPT = [int(each) for each in np.random.default_rng(1).integers(1, 256, 38)]
+BLOCK = 17
 
 
 @cache
@@ -29,7 +29,7 @@ def quantised() -> onnx.ModelProto:
     rng = np.random.default_rng(3)
     samples = []
     for position in range(0, SIZE, 2):
-        past = rng.standard_normal((2, 2, 2, SIZE, 16)).astype(np.float32)
+        past = rng.standard_normal((2, *CACHE_SHAPE)).astype(np.float32)
         past[..., position:, :] = 0
         token, place = rng.integers(1, 256, 1), np.array([position])
         rows = {"past_keys": past[0], "past_values": past[1]}
@@ -46,6 +46,8 @@ def test_blocks_leave_the_caches_that_single_tokens_leave(target: str) -> None:
         compile(model, target, soon),
         compile(prompt_model(model, BLOCK), target, soon),
     )
+    launches = [type(part).__name__ for part in modules[1].parts].count("AcceleratorPart")
+    assert launches == (target != "cpu")
     with Session(modules[0]) as session, Session(modules[1]) as reading:
         single, blocks = Decoder(session), Decoder(session, blocks=reading)
         assert blocks.blocks is not None
@@ -53,11 +55,12 @@ def test_blocks_leave_the_caches_that_single_tokens_leave(target: str) -> None:
         for token in PROMPT:
             single.step(token)
         while blocks.position < len(PROMPT):
-            read = blocks.read(PROMPT[blocks.position :])
+            # The second block begins within its cache of 32 positions, the third would not.
+            begun = blocks.position
+            read = blocks.read(PROMPT[begun:])
+            assert read == (BLOCK if begun <= BLOCK else 0)
             if not read:
                 blocks.step(PROMPT[blocks.position])
-            # 17 positions are the block's, so that its cache is that much shorter.
-            assert read == (BLOCK if blocks.position <= SIZE + 1 - 17 + BLOCK else 0)
         expected: NDArray[np.float32]
         for name, expected in single.inputs(0).items():
             np.testing.assert_array_equal(blocks.inputs(0)[name], expected, err_msg=name)
@@ -67,14 +70,14 @@ def test_blocks_leave_the_caches_that_single_tokens_leave(target: str) -> None:
 def test_a_text_is_the_same_by_blocks() -> None:
     model = quantised()
     modules = compile(model, "cpu"), compile(prompt_model(model, BLOCK), "cpu")
-    prompt = " ".join(map(str, PROMPT[:12]))
+    prompt = " ".join(map(str, PROMPT[:30]))
     with Generator(modules[0], Numbers()) as generator:
         plain = generator.tell(prompt, 6)
     with Generator(modules[0], Numbers(), blocks=modules[1]) as generator:
         story = generator.tell(prompt, 6)
-        # Eleven tokens before the last one, whose logits are wanted.
-        assert (story.blocks, story.block_tokens, story.runs) == (3, 11, 6)
-        assert story.figures()["block_tokens"] == 11
+        # The last token is not read with the others: its logits are wanted.
+        assert (story.blocks, story.block_tokens, story.runs) == (2, 29, 6)
+        assert story.figures()["block_tokens"] == 29
         with pytest.raises(InputError, match="token 300; the model's are 0 to 255"):
             generator.decoder.read([1, 300])
     assert (story.tokens, story.text) == (plain.tokens, plain.text)

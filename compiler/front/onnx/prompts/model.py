@@ -3,8 +3,8 @@
 Everything is computed for each token as the decoder does.  Only attention sees the others: keys and
 values of all tokens are joined with the cache at once, and each token sees those before it.
 
-    past [.., N, ..]              ->  past [.., N + 1 - P, ..], P places for the tokens behind it
-    Concat(past, new)             ->  Concat(past, new of all tokens, that of the last again)
+    past [.., N, ..]              ->  past [.., N + 1 - T, ..]
+    Concat(past, new)             ->  Concat(past, new of all T tokens)
     f(mask [N + 1])               ->  f(the mask of each token, its places taken as they lie now)
     token, position [1]           ->  [T];  new rows [..]  ->  [T, ..];  no logits
 
@@ -31,14 +31,14 @@ from .slots import Slots
 __all__ = ["prompt_model"]
 
 FILL = 16
-"""Places of the tokens are a multiple of this and one, so that the cache before them fills blocks
-of an accelerator as the decoder's does."""
+"""Blocks have a multiple of this and one token, so that the cache before them fills blocks of an
+accelerator's lanes as the decoder's does."""
 
 
 def prompt_model(
     model: onnx.ModelProto, tokens: int, named: Named | None = None
 ) -> onnx.ModelProto:
-    """``model``, which takes one token, for blocks of ``tokens``.
+    """``model``, which takes one token, for blocks of ``tokens``, and up to 15 more: 17, 33, ....
 
     named: what the model's tensors are for, where their names do not say it.
     Raises ModelError for a model that is not such a decoder, or has an operator in a form that
@@ -46,7 +46,7 @@ def prompt_model(
     """
     if tokens < 2:
         raise ModelError(f"blocks of {tokens} tokens; required at least 2")
-    return _Spreading(model, tokens, named).run()
+    return _Spreading(model, -(-(tokens - 1) // FILL) * FILL + 1, named).run()
 
 
 @dataclass(slots=True)
@@ -87,10 +87,9 @@ class _Spreading:
             )
         if any(each.update is not Update.ROW for each in roles.caches):
             raise ModelError("a decoder that gives whole caches; required one that gives new rows")
-        places = -(-(self.tokens - 1) // FILL) * FILL + 1
-        if places > size:
-            raise ModelError(f"{places} places for a block, and caches of {size}; required fewer")
-        return Slots(self.tokens, places, size, roles.position.name)
+        if self.tokens > size:
+            raise ModelError(f"blocks of {self.tokens} tokens, and caches of {size}")
+        return Slots(self.tokens, size, roles.position.name)
 
     def _build(
         self,

@@ -253,22 +253,12 @@ class Rules:
         self.emit(node, names, place, axis=axis - len(shape) if place == FRONT else axis)
 
     def _join(self, node: onnx.NodeProto, axis: int) -> None:
-        """A cache, and behind it what is new: of all tokens, and once more of the last."""
+        """A cache, and behind it what is new, of all tokens."""
         past, *rest = node.input
         new = self.spread.get(rest[0]) if len(rest) == 1 else None
         if self.cached.get(past) != axis or new is None or new.shape[axis] != 1:
             raise ModelError("a cache that is joined in another way than with one new position")
-        found = self.emitter.inside(new, axis)
-        name, more = found.name, self.slots.places - self.slots.tokens
-        if more:
-            start, end, along = (
-                self.emitter.constant(np.array([number]), "tokens_last")
-                for number in (self.slots.tokens - 1, self.slots.tokens, axis)
-            )
-            last = self.emitter.node("Slice", (name, start, end, along), f"{name}_last")
-            last = self.emitter.bytes_of(last, name)
-            whole = self.emitter.node("Concat", [name, *[last] * more], f"{name}_all", axis=axis)
-            name = self.emitter.bytes_of(whole, name)
+        name = self.emitter.inside(new, axis).name
         self.emitter.nodes.append(
             helper.make_node("Concat", [past, name], node.output, node.name, axis=axis)
         )

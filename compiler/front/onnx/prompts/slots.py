@@ -12,22 +12,21 @@ __all__ = ["Slots"]
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """tokens: of a block.  places: for them behind the cache.  size: positions of the decoder's
-    cache.  position: the input with each token's.
+    """tokens: of a block.  size: positions of the decoder's cache.  position: the input with each
+    token's.
 
     The decoder's rows have ``size + 1`` places: the positions before, and the token's own.  A
     block's have ``past`` positions of the cache, and then the block's tokens.
     """
 
     tokens: int
-    places: int
     size: int
     position: str
 
     @property
     def past(self) -> int:
         """Positions of the block's cache."""
-        return self.size + 1 - self.places
+        return self.size + 1 - self.tokens
 
     def mask(self, emitter: Emitter, given: Spread, rows: int) -> Spread:
         """A mask of the decoder's places, of each token, as rows of the block's places.
@@ -37,7 +36,7 @@ class Slots:
         """
         last, own = self.size - 1, self.size
         tokens, count = self.tokens, self.tokens * rows
-        token, other = np.arange(count)[:, None] // rows, np.arange(self.places)[None]
+        token, other = np.arange(count)[:, None] // rows, np.arange(tokens)[None]
         behind = np.where(token == other, own, last)
         zero = emitter.constant(np.array([0]), "tokens_zero")
         first = emitter.node("Gather", (self.position, zero), "tokens_first")
@@ -49,7 +48,7 @@ class Slots:
         offsets = emitter.constant(token * (self.size + 1), "tokens_offsets")
         before = emitter.node("Add", (before, offsets), "tokens_before")
         ahead = emitter.constant(np.broadcast_to(other < token, behind.shape), "tokens_ahead")
-        steps = emitter.constant(np.arange(self.places), "tokens_steps")
+        steps = emitter.constant(np.arange(tokens), "tokens_steps")
         place = emitter.node("Add", (steps, first), "tokens_place")
         place = emitter.node(
             "Where", (ahead, place, emitter.constant(behind, "tokens_behind")), "tokens_place"
@@ -58,4 +57,4 @@ class Slots:
         index = emitter.node("Concat", (before, place), "tokens_index", axis=1)
         flat = emitter.reshape(emitter.front(given).name, (tokens * (self.size + 1),))
         picked = emitter.node("Gather", (flat, index), f"{given.name}_rows")
-        return Spread(picked, ROWS, (rows, self.size + 1))
+        return Spread(emitter.bytes_of(picked, given.name), ROWS, (rows, self.size + 1))

@@ -69,13 +69,15 @@ class ScaledSum:
 @dataclass(frozen=True, slots=True)
 class ScalesOfWords:
     """The scales in words of an accelerator's parameters, which bytes of a tensor are:
-    int8[1, 1, 8 * W, lanes] to float32[1, 1, 1, W * lanes].
+    int8[1, 1, 8 * W, lanes] to float32[1, 1, pixels, W / pixels * lanes].
 
     A word is a bias of int32 for each lane, then a scale of float32, each from its lowest byte on.
+    The words of a block's pixels lie one behind the other.
     So the host gives a program numbers that it computes anew for each run.
     """
 
     lanes: int
+    pixels: int = 1
 
     fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
@@ -85,10 +87,13 @@ class ScalesOfWords:
         (x,) = inputs
         require_bytes(self, x)
         fits = x.rank == 4 and x.shape[:2] == (1, 1) and x.shape[3] == self.lanes
-        require(self, fits and x.shape[2] % 8 == 0, x, f"int8[1, 1, 8 * W, {self.lanes}]")
-        return (TensorType((1, 1, 1, x.shape[2] // 8 * self.lanes), DType.FLOAT32),)
+        whole = fits and x.shape[2] % (8 * self.pixels) == 0
+        require(self, whole, x, f"int8[1, 1, {8 * self.pixels} * N, {self.lanes}]")
+        size = x.shape[2] // (8 * self.pixels) * self.lanes
+        return (TensorType((1, 1, self.pixels, size), DType.FLOAT32),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """By the bytes."""
         words = inputs[0].reshape(-1, 8 * self.lanes)[:, 4 * self.lanes :]
-        return (np.ascontiguousarray(words).view("<f4").reshape(1, 1, 1, -1),)
+        scales = np.ascontiguousarray(words).view("<f4").reshape(-1, self.pixels, self.lanes)
+        return (scales.swapaxes(0, 1).reshape(1, 1, self.pixels, -1),)

@@ -5,7 +5,7 @@ from dovetail.isa.requantize import WIDE_LIMIT
 from ....dtypes import DType
 from ...operators.elementwise import BinaryFunction, Bitcast
 from ...operators.integer.scaled_sum import FRACTION_BITS, ScaledSum, ScalesOfWords
-from ...operators.movement import Concatenate, Reshape, Slice
+from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from .raised_bytes import RaisedBytes
 
 __all__ = ["scaled_sum", "scales_of_words"]
@@ -45,4 +45,6 @@ def scales_of_words(new: RaisedBytes, x: str, operator: ScalesOfWords) -> str:
         moved = new.binary(BinaryFunction.SHL, part, 8 * place) if place else part
         total = new.binary(BinaryFunction.OR, total, moved) if total else moved
     bits = new.emit(Bitcast(DType.FLOAT32), total)
-    return new.emit(Reshape((1, 1, 1, words * operator.lanes)), bits)
+    size = words // operator.pixels, operator.pixels, operator.lanes
+    apart = new.emit(Transpose((1, 0, 2)), new.emit(Reshape(size), bits))
+    return new.emit(Reshape((1, 1, operator.pixels, size[0] * operator.lanes)), apart)

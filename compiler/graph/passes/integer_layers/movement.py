@@ -322,12 +322,11 @@ def _one(state: State, node: Node, axis: int, index: int) -> Value:
 def _looked_up(state: State, node: Node, table: RealConstant) -> Real:
     """Bytes of a table, picked by an index that is computed."""
     shape = state.source.types[node.output].shape
-    single = shape[:1] == (1,) or len(shape) == 2
     held = as_tensor(state, table, f"{node.output}/table")
-    if not isinstance(held, Real) or not single:
+    if not isinstance(held, Real):
         raise UnrecognisedError(
             f"picks {list(shape)} of a constant with {table.scales.size} scales; required bytes of "
-            "one scale, and a batch of 1"
+            "one scale"
         )
     inputs = (held.tensor.name, in_model_form(state, node.inputs[1]))
     name = state.builder.node(node.operator, inputs, node.output, node.origin)

@@ -37,6 +37,8 @@ def repeated(
         raise UnrecognisedError(
             f"repeats shape {list(found)} to {list(shape)}; required images of one batch"
         )
+    if shape[0] > 1:
+        return _repeated_in_batch(state, tensor, found, shape, origin)
     name, last = permuted(builder, tensor, order, origin), order[3]
     if found[last] != shape[last]:
         firsts = builder.constant(f"{name}/firsts", np.zeros(shape[last], np.int64))
@@ -48,6 +50,19 @@ def repeated(
         if factors != (1, 1):
             name = builder.node(Upsample2d(factors), (name,), f"{name}/repeated", origin)
     return replace(tensor, name=name, permutation=order)
+
+
+def _repeated_in_batch(
+    state: State, tensor: Integer, found: tuple[int, ...], shape: tuple[int, ...], origin: str
+) -> Integer:
+    """What is repeated within each of several rows or images, by picking it again and again."""
+    builder = state.builder
+    name = to_model_order(builder, tensor, origin)
+    for axis, (size, wanted) in enumerate(zip(found, shape, strict=True)):
+        if size != wanted:
+            again = builder.constant(f"{name}/again", np.zeros(wanted, np.int64))
+            name = builder.node(Gather(axis), (name, again), f"{name}/repeated", origin)
+    return replace(tensor, name=name, permutation=identity_order(len(shape)))
 
 
 def _repeated_rows(

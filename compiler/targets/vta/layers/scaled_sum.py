@@ -4,8 +4,8 @@
     wide[term, c] = rint((acc[term, c] + row_bias) * row_scale)         20 bits, behind acc
     y[c] = clip(rint((sum over terms of wide[term, c] + bias) * scale) + zero_point)
 
-for blocks ``c`` of channels, and all their pixels and lanes.  A single block that comes again for
-each block of the result is ``acc[term]``.
+for blocks ``c`` of channels, and all their pixels and lanes; each pixel has factors of its own.  A
+single block that comes again for each block of the result is ``acc[term]``.
 ``row_bias`` and ``row_scale`` are words of PAR that lie in DRAM as the host puts them there; biases
 are 0.  A term's blocks of channels come one after the other, then those of the next.
 """
@@ -44,13 +44,14 @@ def lower_scaled_sum(
     weights, lanes = graph.constants[layer.nodes[0].inputs[1]], x.lanes
     terms, repeats = operator.terms, operator.repeats
     every, blocks = terms * output.blocks, output.blocks // repeats
+    pixels = output.height * output.width
     assert repeats == 1 or blocks == 1
     padded = np.full((terms * blocks * lanes, x.blocks * lanes), conv.weight_zero_point, np.int8)
     padded[:, x.channel_places] = weights[:, 0, 0]
     tiles = padded.reshape(terms * blocks, lanes, x.blocks, lanes).transpose(0, 2, 1, 3)
     constants: dict[str, Array] = {
-        "row_bias": np.zeros((every, lanes), np.int32),
-        "row_scale": np.zeros((every, lanes), np.float32),
+        "row_bias": np.zeros((every * pixels, lanes), np.int32),
+        "row_scale": np.zeros((every * pixels, lanes), np.float32),
         "bias": np.zeros((1, lanes), np.int32),
         "scale": np.full((1, lanes), 2.0**-FRACTION_BITS, np.float32),
         "weights": np.ascontiguousarray(tiles[:, :, None, None]),
@@ -63,7 +64,9 @@ def lower_scaled_sum(
     wide = Buffer(WIDE, (terms, output.blocks, *size), DType.INT32, Scope.ACC)
     at, one = place_of(f"{WIDE}."), Variable(f"{WIDE}.n")
     word = one * output.blocks + at.c
-    move, factor = (Load(buffers[key], (word, at.l)) for key in ("row_bias", "row_scale"))
+    _, y, x_, _ = at.indices
+    own = (word * output.height + y) * output.width + x_
+    move, factor = (Load(buffers[key], (own, at.l)) for key in ("row_bias", "row_scale"))
     source = one if repeats > 1 else word
     term = widened(Load(sums.buffer, (source, *at.indices[1:])), move, factor)
     widen = loops(

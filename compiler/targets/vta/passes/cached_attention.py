@@ -1,4 +1,4 @@
-"""Attention of one token over a cache of keys and values, the heads that fill blocks at once.
+"""Attention of new tokens over a cache of keys and values, the heads that fill blocks at once.
 
 A head of 8 channels is half a block of 16 lanes.  So the keys of several heads lie side by side, as
 the rows ``K`` of one product; each row of ``Q`` has the channels of one head, and zero points in
@@ -12,6 +12,9 @@ leaves the others out.
                                        ->  the same of one matrix, and the depthwise layer
     Dense(Reshape(...))                ->  Conv2d over the G rows that are left
 
+Rows of several tokens, T, come token by token: the dense layer then takes each head's channels out
+of its row by zeros among its weights, and no depthwise layer does.
+
 Behind the rows of a cache the host leaves room, where the program puts the new one.  Rows of ``Q``
 get their zero points from the host: rotary positions multiply by its cosines and sines, which are
 zero in other heads' channels.  Attention that this does not suit stays as it is.
@@ -21,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.indexing import Gather
@@ -49,6 +53,7 @@ class CachedAttention:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when it has no such attention."""
         found = list(find_attention(graph))
+        found = [each for each in found if each.tokens == found[0].tokens]
         while found:
             rewriting = _Rewriting(graph, self.lanes, found)
             try:
@@ -67,7 +72,7 @@ class _Rewriting:
         self.graph, self.current = graph, found[0]
         self.builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), types)
         self.names = {name: name for name in types}
-        self.lanes = Lanes(graph, self.builder, self.read, block)
+        self.lanes = Lanes(graph, self.builder, self.read, block, found[0].tokens)
         self.heads = HeadGroups(graph, self.builder, self.lanes, self.read, block)
         self.dense = {each.dense.output: each for each in found}
         self.rows: dict[str, tuple[Attention, str]] = {}
@@ -130,6 +135,7 @@ class _Rewriting:
             row, channels = self.heads.rows_of(each, tensor, group)
             if row not in self.copies:
                 copy = self.builder.node(COPY, (row,), f"{tensor}/copy", tensor)
+                # Of all tokens.
                 vector = Reshape((len(channels),))
                 self.copies[row] = self.builder.node(vector, (copy,), f"{tensor}/flat", tensor)
             parts.append(self.copies[row])
@@ -148,24 +154,43 @@ class _Rewriting:
 
     def attention(self, each: Attention) -> str:
         """What the dense layer behind it makes."""
-        heads, rows, size = each.shape
+        heads = each.shape[0]
         mixes = tuple(self.heads.mixed(each, group) for group in self.heads.groups(each))
         builder, origin, dense = self.builder, each.dense.origin, each.dense
         mix = mixes[0]
         if len(mixes) > 1:
             mix = builder.node(Concatenate(3), mixes, f"{each.result.output}/heads", origin)
-        weights = self.graph.constants[dense.inputs[1]]
-        kernel = np.empty((len(weights), 1, rows, heads * size), np.int8)
-        for place, (name, element) in enumerate(self.lanes.elements(dense.inputs[0]).reshape(-1)):
-            if name != each.result.output:
-                raise NoLanesError("a dense layer of more than an attention")
-            head, row, channel = np.unravel_index(element, each.shape)
-            kernel[:, 0, row, head * size + channel] = weights[:, place]
+        kernel = self.kernel(each, heads // len(mixes))
         assert isinstance(dense.operator, Dense)
         zero_points = dense.operator.zero_point, dense.operator.weight_zero_point
         constant = builder.constant(f"{dense.output}/kernel", kernel)
-        conv = Conv2d((1, 1), (0, 0, 0, 0), 1, *zero_points)
+        conv = Conv2d((1, kernel.shape[2]), (0, 0, 0, 0), 1, *zero_points)
+        if each.tokens == 1:
+            conv = Conv2d((1, 1), (0, 0, 0, 0), 1, *zero_points)
         inputs = (mix, constant, self.read(dense.inputs[2]))
         name = builder.node(conv, inputs, f"{dense.output}/sum", origin)
         shape = Reshape(self.graph.types[dense.output].shape)
         return builder.node(shape, (name,), dense.output, origin)
+
+    def kernel(self, each: Attention, together: int) -> NDArray[np.int8]:
+        """Weights of the dense layer behind it, for the rows of a token: [out, 1, rows, channels].
+
+        together: heads of a group.
+        """
+        heads, rows, size = each.shape
+        dense = each.dense
+        weights = self.graph.constants[dense.inputs[1]]
+        assert isinstance(dense.operator, Dense)
+        apart = 1 if each.tokens == 1 else together
+        shape = (len(weights), 1, rows * apart, heads * size)
+        kernel = np.full(shape, dense.operator.weight_zero_point, np.int8)
+        elements = self.lanes.elements(dense.inputs[0]).reshape(each.tokens, -1)
+        inside = (heads, each.tokens, rows, size)
+        for token, of_token in enumerate(elements):
+            for place, (name, element) in enumerate(of_token):
+                head, own, row, channel = np.unravel_index(element, inside)
+                if name != each.result.output or own != token:
+                    raise NoLanesError("a dense layer of more than an attention")
+                at = row * apart + head % apart
+                kernel[:, 0, at, head * size + channel] = weights[:, place]
+        return kernel

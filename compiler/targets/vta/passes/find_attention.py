@@ -1,4 +1,4 @@
-"""Attention of one token over a cache, as it stands in a graph of integer layers.
+"""Attention of a token, or of several, over a cache, as it stands in a graph of integer layers.
 
 K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
 RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
@@ -19,7 +19,9 @@ __all__ = ["Attention", "Cache", "find_attention"]
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Tensors of runs before, int8[..., heads, positions, size], and of this, with one position."""
+    """Tensors of runs before, int8[..., heads, positions, size], and of this, with a position for
+    each token.
+    """
 
     past: str
     new: str
@@ -29,12 +31,14 @@ class Cache:
 class Attention:
     """Nodes from the first product to the dense layer behind the last.
 
-    shape: heads of keys, rows of queries for each, elements of a head.  past: positions before.
+    shape: heads of keys, rows of queries for each and a token, elements of a head.  past: positions
+    before.  tokens: of this run.
     tables: between scores and softmax.  mask: the sum with a mask, and which operand that is.
     """
 
     shape: tuple[int, int, int]
     past: int
+    tokens: int
     keys: Cache
     values: Cache
     scores: Node
@@ -65,7 +69,7 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     if result is None or not isinstance(result.operator, Requantize):
         return None
     dense = _reader(graph, result)
-    while dense is not None and isinstance(dense.operator, Reshape):
+    while dense is not None and isinstance(dense.operator, Reshape | Transpose):
         dense = _reader(graph, dense)
     if dense is None or not isinstance(dense.operator, Dense):
         return None
@@ -95,15 +99,18 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
         return None
     *outer, heads, rows, size = (1, *graph.types[scores.inputs[0]].shape)
     *_, past, _ = graph.types[keys.past].shape
+    tokens, made = graph.types[keys.new].shape[-2], graph.types[dense.output]
     if (
         set(outer) != {1}
-        or graph.types[dense.output].elements != graph.types[dense.output].shape[-1]
+        or rows % tokens
+        or graph.types[values.new].shape[-2] != tokens
+        or made.elements != tokens * made.shape[-1]
     ):
         return None
-    shape = heads, rows, size
     return Attention(
-        shape, past, keys, values, scores, node, tuple(tables), mask, softmax, mix, result, dense
-    )
+        (heads, rows // tokens, size), past, tokens, keys, values, scores, node, tuple(tables),
+        mask, softmax, mix, result, dense,
+    )  # fmt: skip
 
 
 def _reader(graph: Graph, node: Node) -> Node | None:
@@ -121,7 +128,7 @@ def _is_score(graph: Graph, name: str) -> bool:
 
 
 def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
-    """What a tensor of rows joins: positions of a cache, and a last one.  turned: it is columns."""
+    """What a tensor of rows joins: positions of a cache, and new ones.  turned: it is columns."""
     node = graph.producer(name)
     if turned:
         if node is None or not isinstance(node.operator, Transpose):
@@ -134,7 +141,7 @@ def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
         return None
     rank = graph.types[node.output].rank
     past, new = node.inputs
-    if node.operator.axis != rank - 2 or graph.types[new].shape[-2] != 1:
+    if node.operator.axis != rank - 2:
         return None
     return Cache(past, new)
 

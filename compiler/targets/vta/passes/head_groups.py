@@ -1,15 +1,16 @@
 """Heads of an attention that lie side by side: their queries, keys, values, scores and results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.assembly import Append, Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d, RowProducts
-from ....graph.operators.integer.values import Requantize
+from ....graph.operators.integer.values import Multiply, Requantize
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from .find_attention import Attention
@@ -56,8 +57,7 @@ class HeadGroups:
         """
         heads, _, size = each.shape
         query, key = (
-            self.lanes.elements(name).reshape(-1, size)[0]
-            for name in (each.scores.inputs[0], each.keys.new)
+            self.of_heads(each, name)[0, 0] for name in (each.scores.inputs[0], each.keys.new)
         )
         signs = [
             (self.lanes.signature(query[e]), self.lanes.signature(key[e])) for e in range(size)
@@ -74,19 +74,28 @@ class HeadGroups:
             Group(first, together[0], order, len(kinds)) for first in range(0, heads, together[0])
         ]
 
+    def of_heads(self, each: Attention, name: str) -> NDArray[np.object_]:
+        """Elements of the first token: [heads, rows, size].  Raises NoLanesError."""
+        heads, _, size = each.shape
+        apart = self.lanes.elements(name).reshape(heads, each.tokens, -1, size)
+        return self.lanes.of_token(apart, 1)
+
     def rows_of(self, each: Attention, tensor: str, group: Group) -> tuple[str, list[Element]]:
-        """The new row of keys or values of a group of heads, [1, 1, 1, C], and what its channels
-        are.
+        """The new rows of keys or values of a group of heads, [1, 1, tokens, C], and what their
+        channels are, those of the first token first.
         """
-        size = each.shape[2]
-        of_head = self.lanes.elements(tensor).reshape(-1, size)
+        of_head = self.of_heads(each, tensor)[:, 0]
         channels = group.channels if tensor == each.keys.new else plain_channels(group)
         elements = [of_head[group.first + head, place] for head, place in channels]
         self.lanes.prepare(elements)
-        return self.lanes.image(elements).name, elements
+        every = self.lanes.every_token(elements)
+        return self.lanes.image(elements).name, [element for token in every for element in token]
 
     def mixed(self, each: Attention, group: Group) -> str:
-        """The results of a group of heads: [1, 1, rows, heads * size]."""
+        """The results of a group of heads: [1, 1, rows, heads * size].
+
+        Of several tokens: [1, 1, tokens * rows * heads, heads * size], where each row has one head.
+        """
         builder, origin, stem = self.builder, each.mix.origin, each.mix.output
         operator = each.mix.operator
         assert isinstance(operator, RowProducts)
@@ -99,7 +108,7 @@ class HeadGroups:
         scale = constants[each.result.inputs[1]]
         inputs = (name, builder.constant(f"{stem}/scale", np.full(count, scale[0])))
         name = builder.node(finish, inputs, f"{stem}/mixed", each.result.origin)
-        if group.heads == 1:
+        if group.heads == 1 or each.tokens > 1:
             return name
         own = np.zeros((count, 1, group.heads, 1), np.int8)
         for channel, (head, _) in enumerate(plain_channels(group)):
@@ -117,7 +126,7 @@ class HeadGroups:
         builder, constants, origin = self.builder, self.graph.constants, each.scores.origin
         query, keys = self.queries(each, group), self.keys(each, group)
         name = builder.node(each.scores.operator, (query, keys), each.scores.output, origin)
-        count = each.past + 1
+        count = each.past + each.tokens
         scale = np.full(count, constants[each.finish.inputs[1]][0])
         inputs = (name, builder.constant(f"{each.finish.output}/scale", scale))
         name = builder.node(each.finish.operator, inputs, each.finish.output, each.finish.origin)
@@ -133,25 +142,29 @@ class HeadGroups:
         return builder.node(softmax.operator, (name,), softmax.output, softmax.origin)
 
     def mask(self, each: Attention, name: str, rows: int) -> str:
-        """A mask of positions, for each row: [1, 1, rows, positions].
+        """A mask of positions, for each row of each token: [1, 1, rows, positions].
 
-        Raises NoLanesError where rows have masks of their own.
+        rows: of a token.  Raises NoLanesError where heads, or the rows of a single token, have
+        masks of their own.
         """
-        elements = self.lanes.elements(name).reshape(-1, each.past + 1)
-        row = list(elements[0])
-        if any(list(other) != row for other in elements):
+        size = each.past + each.tokens
+        own = 1 if each.tokens == 1 else each.tokens * each.shape[1]
+        elements = self.lanes.elements(name).reshape(-1, own, size)
+        found = [list(row) for row in elements[0]]
+        if any(list(row) != found[n] for other in elements for n, row in enumerate(other)):
             raise NoLanesError("a mask for each row")
-        whole = self.lanes.given(row, np.ones((1, len(row)), bool), 0)
+        whole = self.lanes.given_rows(found)
+        rows = rows * each.tokens // own
         if rows == 1:
             return whole
         return self.builder.node(Upsample2d((1, rows)), (whole,), f"{name}/rows", each.mix.origin)
 
     def queries(self, each: Attention, group: Group) -> str:
-        """Rows of one head's query each: [1, 1, rows * heads, channels]."""
-        _, rows, size = each.shape
+        """Rows of one head's query each: [1, 1, tokens * rows * heads, channels]."""
+        rows = each.shape[1]
         operator = each.scores.operator
         assert isinstance(operator, RowProducts)
-        elements = self.lanes.elements(each.scores.inputs[0]).reshape(-1, rows, size)
+        elements = self.of_heads(each, each.scores.inputs[0])
         channels = group.channels
         own = np.array([[head == n for head, _ in channels] for n in range(group.heads)])
         runs = len(channels) // group.parts
@@ -167,12 +180,15 @@ class HeadGroups:
             images = []
             for row in range(rows):
                 run = [elements[group.first + h, row, e] for h, e in channels[start:][:runs]]
-                image = self.lanes.image(run, own[:, start : start + runs])
+                within = own[:, start : start + runs] if each.tokens == 1 else None
+                image = self.lanes.image(run, within)
                 if group.heads > 1 and image.blank != operator.x_zero_point:
                     raise NoLanesError("queries whose zero is not their zero point")
                 images.append(image.name)
             name = images[0]
-            if rows > 1:
+            if each.tokens > 1:
+                name = self.queries_of_tokens(each, images, own[:, start : start + runs])
+            elif rows > 1:
                 starts = tuple((0, row * group.heads) for row in range(rows))
                 whole = Assemble((1, rows * group.heads), starts, (1, 1))
                 name = self.builder.node(whole, tuple(images), f"{name}/rows", each.scores.origin)
@@ -182,8 +198,30 @@ class HeadGroups:
         stem = f"{each.scores.inputs[0]}/heads"
         return self.builder.node(Concatenate(3), tuple(parts), stem, each.scores.origin)
 
+    def queries_of_tokens(
+        self, each: Attention, images: Sequence[str], own: NDArray[np.bool_]
+    ) -> str:
+        """Each row of each token once for each head, with zero points in others' channels.
+
+        images: of a row of queries each, [1, 1, tokens, channels].  own: channels of each head.
+        """
+        builder, operator, origin = self.builder, each.scores.operator, each.scores.origin
+        assert isinstance(operator, RowProducts)
+        name, stem, rows = images[0], f"{images[0]}/tokens", len(images)
+        if rows > 1:
+            starts = tuple((0, row) for row in range(rows))
+            whole = Assemble((1, rows * each.tokens), starts, (1, rows))
+            name = builder.node(whole, tuple(images), stem, origin)
+        if len(own) == 1:
+            return name
+        name = builder.node(Upsample2d((1, len(own))), (name,), stem, origin)
+        mask = np.tile(own.astype(np.int8), (rows * each.tokens, 1))[None, None]
+        blank = operator.x_zero_point
+        same = Multiply(1.0, 0, blank, blank, -128, 127)
+        return builder.node(same, (builder.constant(f"{stem}/own", mask), name), stem, origin)
+
     def keys(self, each: Attention, group: Group) -> str:
-        """Rows of the cache, and the new one: [1, 1, positions, channels]."""
+        """Rows of the cache, and the new ones: [1, 1, positions, channels]."""
         size, past = each.shape[2], each.keys.past
         builder, origin, stem = self.builder, self.origin(past), f"{past}/rows"
         name = self.heads_of(each, past, group)
@@ -195,7 +233,7 @@ class HeadGroups:
         name = builder.node(Transpose((1, 2, 0, 3)), (name,), stem, origin)
         count = group.heads * size
         name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
-        name = self.with_room(name, 0, stem, origin)
+        name = self.with_room(name, 0, each.tokens, stem, origin)
         room = builder.types[name].shape[0]
         name = builder.node(Reshape((1, 1, room, count)), (name,), stem, origin)
         new, _ = self.rows_of(each, each.keys.new, group)
@@ -203,20 +241,20 @@ class HeadGroups:
         return builder.node(joined, (name, new), f"{past}/joined", each.scores.origin)
 
     def values(self, each: Attention, group: Group, zero_point: int) -> str:
-        """Columns of the cache, and the new one: [1, 1, channels, positions]."""
+        """Columns of the cache, and the new ones: [1, 1, channels, positions]."""
         past, count = each.values.past, group.heads * each.shape[2]
         builder, origin, stem = self.builder, self.origin(past), f"{past}/columns"
         name = self.heads_of(each, past, group)
         name = builder.node(Transpose((0, 2, 1)), (name,), stem, origin)
         name = builder.node(Reshape((count, each.past)), (name,), stem, origin)
-        name = self.with_room(name, 1, stem, origin)
+        name = self.with_room(name, 1, each.tokens, stem, origin)
         room = builder.types[name].shape[1]
         name = builder.node(Reshape((1, 1, count, room)), (name,), stem, origin)
         new, _ = self.rows_of(each, each.values.new, group)
         origin = each.mix.origin
         unit = builder.constant(f"{stem}/unit", np.eye(count, dtype=np.int8)[None, None])
         new = builder.node(RowProducts(0, zero_point), (unit, new), f"{stem}/new", origin)
-        one = builder.constant(f"{stem}/scale", np.ones(1, np.float32))
+        one = builder.constant(f"{stem}/scale", np.ones(each.tokens, np.float32))
         same = Requantize(zero_point, -128, 127)
         new = builder.node(same, (new, one), f"{stem}/new", origin)
         return builder.node(Append(3, each.past), (name, new), f"{past}/joined", origin)
@@ -239,10 +277,10 @@ class HeadGroups:
         cut = Slice((group.first, 0, 0), (1, 1, 1), (group.heads, each.past, size))
         return builder.node(cut, (name,), stem, past)
 
-    def with_room(self, name: str, axis: int, stem: str, origin: str) -> str:
-        """Positions of a cache, and so many behind them that the next one begins a block."""
+    def with_room(self, name: str, axis: int, count: int, stem: str, origin: str) -> str:
+        """Positions of a cache, and whole blocks behind them for ``count`` new ones."""
         shape = list(self.builder.types[name].shape)
-        shape[axis] = self.block
+        shape[axis] = -(-count // self.block) * self.block
         more = self.builder.constant(f"{stem}/room", np.zeros(shape, np.int8))
         return self.builder.node(Concatenate(axis), (name, more), stem, origin)
 

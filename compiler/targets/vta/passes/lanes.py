@@ -47,13 +47,15 @@ class _Image:
 @dataclass(slots=True)
 class Lanes:
     """graph: that has the vectors.  builder: of the new graph; read: the name there of a tensor of
-    ``graph``.  block: channels of a block.
+    ``graph``.  block: channels of a block.  tokens: rows of the vectors; images have a pixel for
+    each, and what is asked of one of them is meant of all.
     """
 
     graph: Graph
     builder: GraphBuilder
     read: Callable[[str], str]
     block: int
+    tokens: int = 1
     inside: frozenset[str] = field(init=False)
     scaled: ScaledLanes = field(init=False)
     _made: dict[tuple[object, ...], _Image] = field(default_factory=dict)
@@ -68,7 +70,7 @@ class Lanes:
                 found.update(node.outputs)
         self.inside = frozenset(found)
         given = self.graph, self.builder, self.read, self.block
-        self.scaled = ScaledLanes(*given, self.inside, self._trace)
+        self.scaled = ScaledLanes(*given, self.inside, self._trace, self.tokens)
 
     def elements(self, name: str) -> NDArray[np.object_]:
         """What each element of a tensor is, beneath movements: Elements in the tensor's shape."""
@@ -77,6 +79,19 @@ class Lanes:
         for at in np.ndindex(which.shape):
             found[at] = bases[which[at]], int(places[at])
         return found
+
+    def of_token(self, elements: NDArray[np.object_], axis: int) -> NDArray[np.object_]:
+        """The elements of the first of all tokens, which lie along ``axis``.
+
+        Raises NoLanesError where those of others are not the same ones of later rows.
+        """
+        first = np.take(elements, 0, axis)
+        every = self.every_token(list(first.reshape(-1)))
+        for token in range(1, elements.shape[axis]):
+            found = list(np.take(elements, token, axis).reshape(-1))
+            if every[token] != found:
+                raise NoLanesError(f"{found[0][0]!r}: tokens that are not rows")
+        return first
 
     def _trace(self, name: str) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
         """The tensors beneath movements; for each element which one, and its place there."""
@@ -124,7 +139,8 @@ class Lanes:
         return found
 
     def image(self, elements: Sequence[Element], mask: Mask | None = None) -> _Image:
-        """``elements`` as the channels of an image [1, 1, rows, channels]; one row without a mask.
+        """``elements`` as the channels of an image [1, 1, rows, channels]; a row for each token
+        without a mask.
 
         Raises NoLanesError.
         """
@@ -185,7 +201,7 @@ class Lanes:
         """Keep the channels of an image as images of their own, by their keys and sizes."""
         first = 0
         for key, size in runs:
-            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, 1, size))
+            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, self.tokens, size))
             name = self.builder.node(part, (whole.name,), f"{key[0]}/run", str(key[0]))
             self._made[key], first = _Image(name, whole.blank), first + size
         # All of them, one after the other, are what they are cut from.
@@ -248,12 +264,19 @@ class Lanes:
         """Some outputs of a dense layer, in this order."""
         total = self.graph.producer(node.inputs[0])
         shape = self.graph.types[node.output].shape
-        if total is None or not isinstance(total.operator, Dense) or prod(shape[:-1]) != 1:
-            raise NoLanesError(f"{node.output!r} is not what a dense layer makes of one row")
+        if (
+            total is None
+            or not isinstance(total.operator, Dense)
+            or prod(shape[:-1]) != self.tokens
+            or max(places) >= shape[-1]
+        ):
+            raise NoLanesError(f"{node.output!r} is not what a dense layer makes of each row")
         constants, builder, stem = self.graph.constants, self.builder, f"{node.output}/lanes"
         weights, bias = (constants[name][places] for name in total.inputs[1:])
         x = self.read(total.inputs[0])
-        x = builder.node(Reshape((1, 1, 1, weights.shape[1])), (x,), f"{stem}/x", node.origin)
+        x = builder.node(
+            Reshape((1, 1, self.tokens, weights.shape[1])), (x,), f"{stem}/x", node.origin
+        )
         zero_points = total.operator.zero_point, total.operator.weight_zero_point
         inputs = (
             x,
@@ -296,7 +319,11 @@ class Lanes:
                 self.builder.node(operator, (a, b), f"{base}/lanes", origin), operator.zero_point
             )
         whole = np.ones((1, len(sides[0])), bool) if mask is None else mask
-        own, other = self.image(sides[0]).name, self.given(sides[1], whole, zero_points[1])
+        own = self.image(sides[0]).name
+        if self.tokens > 1:
+            other = self.given_rows(self.every_token(sides[1]))
+        else:
+            other = self.given(sides[1], whole, zero_points[1])
         turned = Multiply(
             operator.ratio, zero_points[1], zero_points[0],
             operator.zero_point, operator.low, operator.high, operator.unsigned,
@@ -304,17 +331,46 @@ class Lanes:
         name = self.builder.node(turned, (other, own), f"{base}/lanes", origin)
         return _Image(name, operator.zero_point)
 
+    def every_token(self, elements: Sequence[Element]) -> list[list[Element]]:
+        """The elements of each token, of what is given for the first one.
+
+        Raises NoLanesError.
+        """
+        if self.tokens == 1:
+            return [list(elements)]
+        steps = {}
+        for name in {name for name, _ in elements}:
+            kind = self.graph.types[name]
+            if kind.shape[0] != self.tokens:
+                raise NoLanesError(f"{name!r} has no row for each token")
+            steps[name] = kind.elements // self.tokens
+        return [
+            [(name, place + token * steps[name]) for name, place in elements]
+            for token in range(self.tokens)
+        ]
+
+    def given_rows(self, rows: Sequence[Sequence[Element]]) -> str:
+        """What the host makes as rows [1, 1, rows, channels].  Raises NoLanesError."""
+        flat = [each for row in rows for each in row]
+        shape = len(rows), len(rows[0])
+        return self._given(flat, np.ones(shape, bool), 0)
+
     def given(self, elements: Sequence[Element], mask: Mask, blank: int) -> str:
         """What the host makes as rows [1, 1, rows, channels], with ``blank`` where the mask is not.
 
         Raises NoLanesError.
         """
+        return self._given(list(elements) * len(mask), mask, blank)
+
+    def _given(self, elements: Sequence[Element], mask: Mask, blank: int) -> str:
+        """As ``given``, of elements row by row."""
         names = {name for name, _ in elements}
         if len(names) > 1:
             raise NoLanesError("the host's elements are of several tensors")
         (name,) = names
         count = self.graph.types[name].elements
-        places = np.where(mask, [place for _, place in elements], count)
+        own = np.array([place for _, place in elements]).reshape(mask.shape)
+        places = np.where(mask, own, count)
         key = (name, places.tobytes(), places.shape, blank)
         if key not in self._made:
             builder, stem = self.builder, f"{name}/rows"

@@ -6,6 +6,7 @@ ScaledSum(parts of Dense(x), factors)
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class ScaledLanes:
     """graph, builder, read, block: as of ``Lanes``.  inside: what layers make.
 
     trace: gives the tensors beneath the movements of one; which of them each element is of, and its
-    place there.
+    place there.  tokens: rows of each vector.
     """
 
     graph: Graph
@@ -37,6 +38,7 @@ class ScaledLanes:
     block: int
     inside: frozenset[str]
     trace: Callable[[str], Traced]
+    tokens: int = 1
 
     def image(self, elements: Sequence[Element]) -> tuple[str, int]:
         """Scaled sums of a dense layer's outputs as channels in this order, and their zero point.
@@ -57,12 +59,17 @@ class ScaledLanes:
             each for n in range(operator.terms) for each in sums[n * count :][: count // repeats]
         ]
         channels = [place for _, place in sums]
+        shape = self.graph.types[total.output].shape
+        if prod(shape[:-1]) != self.tokens or max(channels) >= shape[-1]:
+            raise NoLanesError(f"{base!r} sums other rows than those of the tokens")
         weights, bias = (self.graph.constants[name] for name in total.inputs[1:])
         if {name for name, _ in sums} != {total.output} or bias[channels].any():
             raise NoLanesError(f"{base!r} sums several dense layers, or one with a bias")
         builder, stem = self.builder, f"{base}/lanes"
         x = self.read(total.inputs[0])
-        x = builder.node(Reshape((1, 1, 1, weights.shape[1])), (x,), f"{stem}/x", node.origin)
+        x = builder.node(
+            Reshape((1, 1, self.tokens, weights.shape[1])), (x,), f"{stem}/x", node.origin
+        )
         zero_points = total.operator.zero_point, total.operator.weight_zero_point
         inputs = (
             x,
@@ -72,24 +79,40 @@ class ScaledLanes:
         conv = Conv2d((1, 1), (0, 0, 0, 0), 1, *zero_points)
         acc = builder.node(conv, inputs, f"{stem}/sum", total.origin)
         words = parameter_words(builder, self._floats(factors, stem), self.block, stem)
-        given = builder.node(ScalesOfWords(self.block), (words,), f"{stem}/factors", node.origin)
+        scales = ScalesOfWords(self.block, self.tokens)
+        given = builder.node(scales, (words,), f"{stem}/factors", node.origin)
         again = replace(operator, repeats=repeats)
         name = builder.node(again, (acc, given), stem, node.origin)
         return name, operator.zero_point
 
     def terms(self, elements: Sequence[Element]) -> tuple[list[Element], list[Element]]:
-        """The sums that scaled sums are made of, all first terms before the second; and factors."""
+        """The sums that scaled sums of the first token are made of, all first terms before the
+        second; and factors, those of each block for all tokens.
+        """
         sums, factors = list[Element](), list[Element]()
         makers = [self.graph.producer(name) for name, _ in elements]
         nodes = [each for each in makers if each is not None]
         terms = (each.operator.terms for each in nodes if isinstance(each.operator, ScaledSum))
         for term in range(max(terms)):
-            for (name, place), node in zip(elements, nodes, strict=True):
-                at = term * self.graph.types[name].elements + place
-                for found, operand in zip((sums, factors), node.inputs, strict=True):
-                    bases, which, places = self.trace(operand)
-                    found.append((bases[which.reshape(-1)[at]], int(places.reshape(-1)[at])))
+            places = [
+                (node, term * self.graph.types[name].shape[-1] + place)
+                for (name, place), node in zip(elements, nodes, strict=True)
+            ]
+            sums += [self._below(node.inputs[0], at) for node, at in places]
+            for start in range(0, len(places), self.block):
+                for token in range(self.tokens):
+                    factors += [
+                        self._below(
+                            node.inputs[1], at + token * self.graph.types[node.inputs[1]].shape[-1]
+                        )
+                        for node, at in places[start : start + self.block]
+                    ]
         return sums, factors
+
+    def _below(self, name: str, at: int) -> Element:
+        """What an element of a tensor is, beneath movements."""
+        bases, which, places = self.trace(name)
+        return bases[which.reshape(-1)[at]], int(places.reshape(-1)[at])
 
     def _repeats(self, sums: Sequence[Element], terms: int) -> int:
         """How often the first block of each term comes again, and is all of it."""

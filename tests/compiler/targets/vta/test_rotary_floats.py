@@ -114,11 +114,13 @@ def test_every_program_is_shown_to_compute_its_layers(
     assert found.found.elements == 12 + 8 + 8
 
 
-def scaled(channels: int, repeats: int, lanes: int = 4) -> Graph:
+def scaled(channels: int, repeats: int, lanes: int = 4, pixels: int = 1) -> Graph:
     """Sums of two terms of a convolution's ``2 * channels / repeats`` results."""
     rng, builder = np.random.default_rng(channels), GraphBuilder()
-    x = builder.input("x", TensorType((1, 1, 1, 2 * lanes), DType.INT8))
-    words = builder.input("words", TensorType((1, 1, 16 * channels // lanes, lanes), DType.INT8))
+    x = builder.input("x", TensorType((1, 1, pixels, 2 * lanes), DType.INT8))
+    words = builder.input(
+        "words", TensorType((1, 1, 16 * channels * pixels // lanes, lanes), DType.INT8)
+    )
     outputs = 2 * channels // repeats
     weights = rng.integers(-127, 128, (outputs, 1, 1, 2 * lanes)).astype(np.int8)
     inputs = (
@@ -127,7 +129,7 @@ def scaled(channels: int, repeats: int, lanes: int = 4) -> Graph:
         builder.constant("bias", np.zeros(outputs, np.int32)),
     )
     total = builder.node(Conv2d((1, 1), (0, 0, 0, 0), 1, -9, 3), inputs, "total", "conv")
-    scales = builder.node(ScalesOfWords(lanes), (words,), "scales", "sum")
+    scales = builder.node(ScalesOfWords(lanes, pixels), (words,), "scales", "sum")
     result = builder.node(ScaledSum(-5, 2, repeats), (total, scales), "y", "sum")
     return builder.build((result,))
 
@@ -140,19 +142,22 @@ def words_of(factors: np.ndarray, lanes: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("channels", "repeats", "lanes", "config"),
-    [(4, 1, 4, "tiny"), (12, 1, 4, "tiny"), (12, 3, 4, "tiny"), (32, 2, 16, "zynq7020")],
+    ("channels", "repeats", "lanes", "config", "pixels"),
+    [
+        *((4, 1, 4, "tiny", 1), (12, 1, 4, "tiny", 1), (12, 3, 4, "tiny", 1)),
+        *((4, 1, 4, "tiny", 3), (32, 2, 16, "zynq7020", 1), (64, 1, 16, "zynq7020", 17)),
+    ],
 )
 def test_sums_have_the_operators_bytes(
-    channels: int, repeats: int, lanes: int, config: str
+    channels: int, repeats: int, lanes: int, config: str, pixels: int
 ) -> None:
     """Some terms, and some sums, are beyond what there is room for."""
-    rng, graph = np.random.default_rng(7), scaled(channels, repeats, lanes)
+    rng, graph = np.random.default_rng(7), scaled(channels, repeats, lanes, pixels)
     part = compiled(graph, config)
     for spread in (0.1, 3, 200):
         inputs = {
-            "x": rng.integers(-128, 128, (1, 1, 1, 2 * lanes)).astype(np.int8),
-            "words": words_of(rng.normal(0, spread, 2 * channels), lanes),
+            "x": rng.integers(-128, 128, (1, 1, pixels, 2 * lanes)).astype(np.int8),
+            "words": words_of(rng.normal(0, spread, 2 * channels * pixels), lanes),
         }
         found = run(Module.of_part(part), inputs, "sim")
         assert found.cycles == part.expected_cycles

@@ -11,12 +11,11 @@ from onnx import helper
 
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.prompts.model import prompt_model
-from tests.runtime.generate.attending import SIZE, attending_model
+from tests.runtime.generate.attending import CACHE_SHAPE, SIZE, attending_model
 from tests.runtime.generate.step_models import step_model
 
-# The last block begins where the cache of its model, 16 positions, is full, or before.
-TOKENS = [5, 9, 200, 31, 7, 7, 80, 12, 99, 3, 250, 1, 64, 17, 8, 90, 33]
-CACHE = (2, 2, SIZE, 16)
+TOKENS = [int(each) for each in np.random.default_rng(1).integers(1, 256, 30)]
+BLOCK = 17
 Array = NDArray[np.float32]
 Run = Callable[[Sequence[int], Sequence[int], Array, Array], list[Array]]
 
@@ -36,7 +35,7 @@ def runner(model: onnx.ModelProto) -> Run:
 
 def caches(run: Run, size: int, past: int) -> tuple[Array, Array]:
     """Keys and values of all tokens, in runs of ``size`` of them."""
-    keys, values = np.zeros((2, *CACHE), np.float32)
+    keys, values = np.zeros((2, *CACHE_SHAPE), np.float32)
     for first in range(0, len(TOKENS), size):
         some = TOKENS[first : first + size]
         places = range(first, first + size)
@@ -48,28 +47,26 @@ def caches(run: Run, size: int, past: int) -> tuple[Array, Array]:
     return keys, values
 
 
-@pytest.mark.parametrize("size", [2, 4, 7])
-def test_a_block_makes_the_rows_of_its_tokens(size: int) -> None:
+def test_a_block_makes_the_rows_of_its_tokens() -> None:
     model = attending_model()
-    made = caches(runner(prompt_model(model, size)), size, SIZE - 16)
+    made = caches(runner(prompt_model(model, 16)), BLOCK, SIZE - 16)
     for found, expected in zip(made, caches(runner(model), 1, SIZE), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_scores_have_as_many_places_as_before() -> None:
     """So a sum over them has as many terms of masked places."""
-    for size, past in ((2, 16), (16, 16), (4, 16)):
-        block = prompt_model(attending_model(), size)
+    for tokens, size in ((2, 17), (17, 17), (18, 33)):
+        block = prompt_model(attending_model(), tokens)
+        inferred = onnx.shape_inference.infer_shapes(block).graph
         shapes = {
             each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim]
-            for each in [*block.graph.input, *block.graph.output]
+            for each in [*inferred.input, *inferred.output, *inferred.value_info]
         }
-        assert shapes["past_keys"] == [2, 2, past, 16]
-        assert shapes["new_values"] == [size, 2, 2, 16]
+        assert shapes["past_keys"] == [2, 2, SIZE + 1 - size, 2]
+        assert shapes["new_values"] == [size, 2, 2, 2]
+        assert shapes["scores0"] == [2, 2 * size, SIZE + 1]
         assert "logits" not in shapes
-        inferred = onnx.shape_inference.infer_shapes(block).graph.value_info
-        (scores,) = (each for each in inferred if each.name == "scores0")
-        assert [dim.dim_value for dim in scores.type.tensor_type.shape.dim] == [2, size, SIZE + 1]
 
 
 def test_what_has_no_rule_is_refused() -> None:
@@ -79,12 +76,12 @@ def test_what_has_no_rule_is_refused() -> None:
     del gather.input[1]
     with pytest.raises(ModelError, match=r"\(Shape\) of a cache: no rule for it"):
         prompt_model(model, 4)
-    with pytest.raises(ModelError, match="17 places for a block, and caches of 12"):
+    with pytest.raises(ModelError, match="blocks of 17 tokens, and caches of 12"):
         prompt_model(step_model("row"), 4)
     with pytest.raises(ModelError, match="whose mask is given"):
         prompt_model(step_model("last"), 4)
-    with pytest.raises(ModelError, match="33 places for a block, and caches of 32"):
-        prompt_model(attending_model(), 18)
+    with pytest.raises(ModelError, match="blocks of 49 tokens, and caches of 48"):
+        prompt_model(attending_model(), 34)
     with pytest.raises(ModelError, match="required at least 2"):
         prompt_model(attending_model(), 1)
     model = attending_model()
