@@ -166,14 +166,32 @@ def _uncertain(sample: Sample) -> dict[str, int]:
     stored = [node.output[0] for node in model.graph.node if _stores(node)]
     makers = {name: node for node in model.graph.node for name in node.output}
     cuts = {name: 1 for name in stored if _is_soft(name, makers)}
+    kinds: dict[str, np.dtype] = {}
     for given in sample.inputs:
         whole = with_outputs(model, stored)
-        for name, found in zip(stored, references(whole, given), strict=True):
+        results = dict(zip(stored, references(whole, given), strict=True))
+        kinds |= {name: array.dtype for name, array in given.items()}
+        kinds |= {name: found[-1].dtype for name, found in results.items()}
+        cuts |= {name: 1 for name in stored if _may_tie(name, makers, kinds)}
+        for name, found in results.items():
             if any(not np.array_equal(found[-1], each) for each in found):
                 cuts.setdefault(name, 0)
             if found[-1].dtype.itemsize == 2:
                 cuts.setdefault(name, 1)
     return cuts
+
+
+def _may_tie(
+    name: str, makers: Mapping[str, onnx.NodeProto], kinds: Mapping[str, np.dtype]
+) -> bool:
+    """Whether it is a sum that ONNX Runtime has no operator of bytes for: of two types, or less."""
+    if makers[name].op_type != "QuantizeLinear":
+        return False
+    node = makers.get(makers[name].input[0])
+    if node is None or node.op_type not in ("Add", "Sub"):
+        return False
+    read = [makers[each].input[0] for each in node.input if each in makers]
+    return node.op_type == "Sub" or any(kinds.get(each) != kinds[name] for each in read)
 
 
 def _stores(node: onnx.NodeProto) -> bool:

@@ -140,3 +140,24 @@ def test_a_call_must_be_of_the_programs_functions_and_places() -> None:
     absent = (Call("double", (Operand("b", Place(Origin.INPUT, 1)), out)),)
     with pytest.raises(GraphError, match="b is in input 1; the program has 1"):
         Program(good.functions, absent, good.inputs, good.outputs, {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo no such target >&2; exit 1", "could not link net.so:\nno such target"),
+        ("kill -9 $$", "could not link net.so"),
+        (None, "a shared library needs a C compiler to link; found no cc, gcc or clang"),
+    ],
+)
+def test_a_c_compiler_that_fails_leaves_no_library(
+    script: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    if script is not None:
+        (tmp_path / "bin" / "cc").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(CompilerError, match=message):
+        write_library(program(), tmp_path / "net.so")
+    assert [each.name for each in tmp_path.iterdir()] == ["bin"]

@@ -12,8 +12,15 @@ from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.targets.vta.constants import DramMap
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
-from dovetail.compiler.targets.vta.place import NoRoomError, Ring, activation_items, place
-from dovetail.isa.memories import Memory
+from dovetail.compiler.targets.vta.place import (
+    NEAR,
+    Item,
+    NoRoomError,
+    Ring,
+    activation_items,
+    place,
+)
+from dovetail.isa.memories import Memory, Unit
 
 from .programs import TINY
 
@@ -173,3 +180,18 @@ def test_equal_constants_share_their_place() -> None:
     dram = DramMap(TINY)
     first, other, again = (dram.add(np.full(8, value, np.int8)) for value in (1, 2, 1))
     assert first == again != other
+
+
+@pytest.mark.parametrize("apart", range(-NEAR - 2, NEAR + 3))
+@pytest.mark.parametrize("side", ["readers", "writers"])
+def test_tensors_of_layers_that_may_run_at_the_same_time_lie_in_different_banks(
+    apart: int, side: str
+) -> None:
+    users = frozenset({(5, Unit.GEMM)}), frozenset({(5 + apart, Unit.VECTOR)})
+    items = [
+        replace(Item(activation(name, 1), 0, 9, frozenset(), 1), **{side: each})
+        for name, each in zip("ab", users, strict=True)
+    ]
+    size = TINY.act_depth // TINY.act_banks
+    first, second = (start // size for start in place(items, [""] * 10, TINY))
+    assert (first != second) == (abs(apart) <= NEAR)
