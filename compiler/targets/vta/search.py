@@ -49,7 +49,7 @@ def fastest(
     activations: Mapping[str, Activation],
     overlap: Overlap,
     timing: Timing,
-    effort: float = 1.0,
+    effort: float,
 ) -> Draft:
     """The program of the plan that makes the fastest one, out of some.
 

@@ -146,3 +146,17 @@ def test_subgraphs_that_call_themselves_are_refused() -> None:
     )
     with pytest.raises(ModelError, match="more than 20 subgraphs call each other"):
         TfliteModel.of(write_subgraphs([(*call, [0], [0]), (*call, [], [])])).to_graph()
+
+
+@pytest.mark.parametrize(("calls", "allowed"), [(1, True), (20, True), (21, False)])
+def test_as_many_subgraphs_call_each_other_as_is_said(calls: int, allowed: bool) -> None:
+    chain: list[Graph] = []
+    for number in range(calls):
+        call = Op("CALL_ONCE", (), (), "CallOnceOptions", {"InitSubgraphIndex": number + 1})
+        chain.append(([Tensor("x", VECTOR)] * (not number), [call], [0][number:], [0][number:]))
+    model = TfliteModel.of(write_subgraphs([*chain, ([], [], [], [])]))
+    if allowed:
+        assert len(model.to_graph().graph.outputs) == 1
+    else:
+        with pytest.raises(ModelError, match="more than 20 subgraphs call each other"):
+            model.to_graph()

@@ -17,7 +17,8 @@ from dovetail.compiler.graph.operators.integer.fixed_point import (
     RequantizeReal,
 )
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
-from dovetail.compiler.graph.operators.integer.values import Requantize
+from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
@@ -203,6 +204,28 @@ def test_means_of_any_number_of_bytes_have_a_scale(unsigned: bool) -> None:
         found = FixedAverages().run(graph)
         assert not any(isinstance(node.operator, AverageFixed) for node in found.nodes)
         np.testing.assert_array_equal(interpret(found, given)["y"], interpret(graph, given)["y"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "kinds"),
+    [
+        ((-128, 127), [AveragePool2d]),
+        ((-127, 127), [AveragePool2d, Lookup]),
+        ((-128, 126), [AveragePool2d, Lookup]),
+        ((0, 6), [AveragePool2d, Lookup]),
+    ],
+)
+def test_only_means_that_are_limited_have_a_table(
+    limits: tuple[int, int], kinds: list[type]
+) -> None:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((1, 2, 128, 1), "int8"))
+    mean = AverageFixed((2, 1), (1, 1), (0, 0, 0, 0), *limits)
+    graph = builder.build((builder.node(mean, (x,), "y", "mean"),))
+    found = FixedAverages().run(graph)
+    assert [type(node.operator) for node in found.nodes] == kinds
+    given = {"x": np.arange(-128, 128).astype(np.int8).reshape(1, 2, 128, 1)}
+    np.testing.assert_array_equal(interpret(found, given)["y"], interpret(graph, given)["y"])
 
 
 def test_a_channel_of_one_result_needs_no_weights() -> None:

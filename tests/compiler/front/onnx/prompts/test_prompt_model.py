@@ -54,6 +54,21 @@ def test_a_block_makes_the_rows_of_its_tokens() -> None:
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "axis"), [("q0", 1), ("q0", -1), ("q_rows0", 2), ("k_rows0", 0), ("mixed0", -1)]
+)
+def test_tensors_may_be_cut_and_joined(name: str, axis: int) -> None:
+    model = attending_model()
+    nodes = model.graph.node
+    at = next(n for n, node in enumerate(nodes) if name in node.output)
+    nodes[at].output[0] = "whole"
+    nodes.insert(at + 1, helper.make_node("Split", ["whole"], ["first", "second"], axis=axis))
+    nodes.insert(at + 2, helper.make_node("Concat", ["first", "second"], [name], axis=axis))
+    made = caches(runner(prompt_model(model, 4)), 4, SIZE - 16)
+    for found, expected in zip(made, caches(runner(model), 1, SIZE), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_scores_have_as_many_places_as_before() -> None:
     """So a sum over them has as many terms of masked places."""
     for tokens, size in ((2, 17), (17, 17), (18, 33)):
