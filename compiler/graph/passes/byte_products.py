@@ -23,8 +23,10 @@ from ..operators.elementwise import Binary, BinaryFunction, Bitcast, Cast
 from ..rebuild import Rebuilding
 from .eliminate_dead import EliminateDead
 
-__all__ = ["ByteProducts", "is_matrix_product", "turned"]
+__all__ = ["ByteProducts", "Bytes", "bytes_of", "is_matrix_product", "turned"]
 
+Bytes = tuple[str, str | None]
+"""A tensor of bytes, and its zero point if it has one."""
 FEWEST_CHANNELS = 8
 """For convolutions of bytes, which fill up to 16 channels."""
 
@@ -44,7 +46,7 @@ class ByteProducts:
             node.output: bytes_
             for node in graph.nodes
             if _takes_bytes(graph, node, self.by_rows)
-            and (bytes_ := _bytes(graph, producers, node.inputs[0]))
+            and (bytes_ := bytes_of(graph, producers, node.inputs[0]))
         }
         if not found:
             return graph
@@ -102,7 +104,7 @@ def turned(operator: Contract) -> Contract:
     return replace(operator, operands=(first, (columns, rows)))
 
 
-def _bytes(graph: Graph, producers: dict[str, Node], name: str) -> tuple[str, str | None] | None:
+def bytes_of(graph: Graph, producers: dict[str, Node], name: str) -> Bytes | None:
     """The bytes whose difference from a zero point ``name`` is, and the zero point if any."""
     node, zero = producers.get(name), None
     if node and isinstance(node.operator, Binary):

@@ -12,6 +12,7 @@ from ...define.group import define_group
 from ...errors import ScheduleError
 from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
+from ...graph.passes.byte_pairs import BytePairs
 from ...graph.passes.byte_products import ByteProducts
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
@@ -67,7 +68,7 @@ def _pipeline(*own: Pass[Graph]) -> Pipeline[Graph]:
 GPU_PASSES: Pipeline[Graph] = Pipeline((*_pipeline().passes, ExpandIntegers(), EliminateDead()))
 """What a graph goes through before it becomes groups; ..."""
 TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
-    ByteProducts(raised=False, by_rows=True), WideSums()
+    ByteProducts(raised=False, by_rows=True), BytePairs(), WideSums()
 )
 """... for tensor cores."""
 

@@ -79,3 +79,49 @@ def test_a_quantised_layer_has_the_bytes_of_the_framework(
     assert isinstance(part, GpuPart)
     assert b"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32" in bytes(part.source)
     np.testing.assert_array_equal(Session(module, InterpreterDevice()).run(None, x)[0], want)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "size"),
+    [(np.int8(0), np.int8(0), 33), (np.int8(-7), np.uint8(130), 17), (np.int8(5), np.int8(3), 9)],
+)
+def test_a_product_of_two_activations_has_the_bytes_of_the_framework(
+    left: np.int8, right: np.int8 | np.uint8, size: int
+) -> None:
+    """Scales are powers of two, so that the framework's float32 is exact; small products stay."""
+    rng = np.random.default_rng(size)
+    shapes = {"x": (2, size, 40), "w": (2, 40, 18)}
+    zeros = {"x": left, "w": right}
+    given = {
+        name: rng.integers(np.iinfo(zero.dtype).min, 100, shapes[name]).astype(zero.dtype)
+        for name, zero in zeros.items()
+    }
+    constants = {f"z{name}": zero for name, zero in zeros.items()}
+    constants |= {"s": np.float32(2**-5), "sy": np.float32(2), "zy": np.int8(3)}
+    nodes = [
+        helper.make_node("DequantizeLinear", [name, "s", f"z{name}"], [f"{name}d"]) for name in "xw"
+    ]
+    nodes += [
+        helper.make_node("MatMul", ["xd", "wd"], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "sy", "zy"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "product",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
+            for name, array in given.items()
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    want = onnxruntime.InferenceSession(model.SerializeToString()).run(None, given)[0]
+    assert len(np.unique(want)) > 30
+    module = compile(model, "cuda")
+    (part,) = module.parts
+    assert isinstance(part, GpuPart)
+    assert (b"mma.sync.aligned.m16n8k32" in bytes(part.source)) == (size >= 16)
+    np.testing.assert_array_equal(Session(module, InterpreterDevice()).run(None, given)[0], want)
