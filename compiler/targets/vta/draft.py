@@ -35,7 +35,9 @@ from .unit_operation import UnitOperation, moved_to_bank
 __all__ = ["Draft", "make_draft", "whole_cycles", "without_waits"]
 
 MOST_TURNS = 3
-"""Times that STOREs are moved, at most."""
+"""Times that LOADs are moved, and STOREs, at most."""
+
+BOTH = frozenset({Unit.GEMM, Unit.VECTOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,12 @@ def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft
     """
     order = postponed(draft.program, draft.before, draft.expected)
     draft = min(draft, _moved(draft, order, draft.before, config, timing), key=_cycles)
+    for _ in range(MOST_TURNS):
+        order = postponed(draft.program, draft.before, draft.expected, BOTH)
+        other = _moved(draft, order, draft.before, config, timing)
+        if other.cycles >= draft.cycles:
+            break
+        draft = other
     for _ in range(MOST_TURNS):
         order, before = giving_way(draft.program, draft.before, draft.expected)
         other = _moved(draft, order, before, config, timing)

@@ -9,40 +9,75 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Unit
 
-from .nest import Kernel, Nest, Product
+from .nest import Kernel, Nest, Product, Total
 from .sliding import WINDOW
 
-__all__ = ["SETUP_CYCLES", "Traffic", "row_cycles", "unit_cycles", "unit_of"]
+__all__ = [
+    "SETUP_CYCLES",
+    "Traffic",
+    "issue_counts",
+    "row_cycles",
+    "slides",
+    "unit_cycles",
+    "unit_of",
+]
 
 
-def unit_cycles(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
-    """Cycles in which GEMM and VECTOR issue the iterations of all loops but the lanes.
+def issue_counts(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
+    """Cycles in which GEMM and VECTOR issue the iterations of all loops but the lanes, at least.
 
     But for windows of taps, see ``sliding``: there all taps of a row are one iteration.
     """
+    return _cycles(kernel, config, sums=PAIR)
+
+
+def unit_cycles(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
+    """As ``issue_counts``, for plans: what a sum of two tensors reads counts once.
+
+    Estimate: most such sums are residual ones, which run while GEMM works on the next tile.
+    """
+    return _cycles(kernel, config, sums=1)
+
+
+def _cycles(kernel: Kernel, config: HardwareConfig, sums: int) -> dict[Unit, int]:
     each = issue_cycles(config)
     cycles = {Unit.GEMM: 0, Unit.VECTOR: 0}
     for nest in kernel.nests:
         count, unit = nest.vectors, unit_of(nest)
+        if isinstance(nest.value, Total):
+            count *= sums
         if isinstance(nest.value, Product) and nest.value.is_pair:
             count *= PAIR
         cycles[unit] += each[unit] * min(count, _windowed(nest, count))
     return cycles
 
 
+def slides(kernel: Kernel) -> bool:
+    """Whether VECTOR applies a row of taps in a cycle, and so needs the fewest where a tile has
+    whole rows: each row begins with columns that make nothing.
+    """
+    return any(_window(nest) for nest in kernel.nests)
+
+
 def _windowed(nest: Nest, count: int) -> int:
     """``count`` iterations, with the innermost folded loop as windows where it can be."""
+    width = _window(nest)
+    if not width:
+        return count
+    x = nest.extents["x"]
+    steps = [ref.indices[2].coefficient("x") for ref in nest.refs if len(ref.indices) == FOUR]
+    stride = max(steps, default=1)
+    columns = stride * (x + -(-width // stride) - 1)
+    return count // (width * x) * columns
+
+
+def _window(nest: Nest) -> int:
+    """Taps of the innermost folded loop, where VECTOR may apply them together; else 0."""
     folded = [loop for loop in nest.loops if loop.name in nest.reduction]
     taps = isinstance(nest.value, Product) and unit_of(nest) is Unit.VECTOR
     if not taps or not folded or "x" not in nest.extents:
-        return count
-    width, x = folded[-1].extent, nest.extents["x"]
-    steps = [ref.indices[2].coefficient("x") for ref in nest.refs if len(ref.indices) == FOUR]
-    stride = max(steps, default=1)
-    if not 1 < width <= WINDOW:
-        return count
-    columns = stride * (x + -(-width // stride) - 1)
-    return count // (width * x) * columns
+        return 0
+    return folded[-1].extent if 1 < folded[-1].extent <= WINDOW else 0
 
 
 def unit_of(nest: Nest) -> Unit:
@@ -54,7 +89,7 @@ SETUP_CYCLES = 4
 """Estimate: acceptance of a LOAD or STORE to its first address."""
 
 PAIR = 2
-"""Elements that a product of two tensors reads for each word."""
+"""Words that a sum or product of two tensors reads for each of its result, one a cycle."""
 
 FOUR = 4
 """Indices of an activation: block, row, column, lane."""

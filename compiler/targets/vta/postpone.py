@@ -1,12 +1,13 @@
-"""LOADs that hold up others for which the matrix core waits, put behind them.
+"""LOADs that hold up others for which the matrix core waits, or it and the vector unit, put behind
+them.
 
 The order of the program has each LOAD start as soon as it can.  So weights that are needed much
 later may come just before what an idle matrix core waits for, and slow down, too, the STORE that
-has to come before that.
+has to come before that.  Or they come while there is no room yet for a table that is needed next.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Sequence, Set
+from itertools import accumulate
 
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
@@ -27,19 +28,22 @@ def postponed(
     program: Sequence[Instruction],
     before: Sequence[frozenset[int]],
     expected: Sequence[tuple[int, int]],
+    units: Set[Unit] = frozenset({Unit.GEMM}),
 ) -> list[int]:
     """Another order of ``program``, in which some LOADs come later; it may be no faster.
 
     before: of each instruction, those that it depends on; that order keeps all.  expected:
-    predicted cycles of each.
+    predicted cycles of each.  units: those that wait, all of them.
     """
     first = first_use(before)
     loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
     number = {index: place for place, index in enumerate(loads)}
     behind: dict[int, int] = {}
-    gemms = [index for index, each in enumerate(program) if each.unit is Unit.GEMM]
-    for earlier, later in pairwise(gemms):
-        idle, start = expected[earlier][1], expected[later][0]
+    waiting = [index for index, each in enumerate(program) if each.unit in units]
+    waiting.sort(key=lambda index: expected[index][0])
+    ends = accumulate((expected[index][1] for index in waiting), max)
+    for idle, later in zip(ends, waiting[1:], strict=False):
+        start = expected[later][0]
         awaited = [
             index
             for index in before[later]

@@ -15,7 +15,7 @@ from dovetail.isa.memories import Memory, Unit
 from .constants import constant_bytes
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .model import unit_cycles
+from .model import issue_counts
 from .needs import Needs, follows, needs
 
 __all__ = ["Roof", "roof_of"]
@@ -81,7 +81,7 @@ class _Chain:
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
-        each = [unit_cycles(layer.kernel, config) for layer in layers]
+        each = [issue_counts(layer.kernel, config) for layer in layers]
         self.busy = np.array([[cycles[unit] for cycles in each] for unit in UNITS], float)
         none = np.zeros(0, np.int8)
         sizes = [layer.constants.get("weights", none).nbytes for layer in layers]

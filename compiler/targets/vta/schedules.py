@@ -21,6 +21,7 @@ from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
 from .layers.row_parameters import LESS, OVER
+from .model import slides
 from .nest import Kernel
 from .read_nests import HIGH, LOW, read_nests
 
@@ -197,7 +198,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
         blocks = [extents["c"]]
         most = min(limits.acc_words, limits.rows * extents["c"])
         limits = replace(limits, acc_words=most)
-    sizes = _tile(extents, reduced, limits, blocks, grain, has_sums=has_sums)
+    columns = [extents["x"]] if slides(kernel) and not has_sums else _divisors(extents["x"])
+    sizes = _tile(extents, reduced, limits, blocks, columns, grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
     return Tiling(sizes, outer, depth, apart=kernel.apart)
 
@@ -254,6 +256,7 @@ def _tile(
     reduced: int,
     limits: Limits,
     blocks: Sequence[int],
+    columns: Sequence[int],
     grain: Grain,
     *,
     has_sums: bool,
@@ -261,7 +264,7 @@ def _tile(
     """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows, or
     by rows the one of most channels.
 
-    blocks: extents of c to choose from.
+    blocks, columns: extents of c and x to choose from.
     """
     total = extents["c"] * extents["y"] * extents["x"]
     wanted = max(1, total // (grain.tiles * grain.parts))
@@ -269,7 +272,7 @@ def _tile(
         wanted = min(limits.acc_words, wanted)
     best, best_key = None, None
     above: dict[str, int] | None = None
-    for c, y, x in product(blocks, _divisors(extents["y"]), _divisors(extents["x"])):
+    for c, y, x in product(blocks, _divisors(extents["y"]), columns):
         words = c * y * x
         if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue

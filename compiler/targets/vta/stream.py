@@ -1,6 +1,6 @@
 """Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -17,7 +17,7 @@ from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
 from .read_nests import HIGH, LOW
 from .schedules import AXES, Scheduled, Tiling
-from .windows import SLOTS, Window, localized, row_step, windows_of
+from .windows import SLOTS, Window, localized, reads_few_columns, row_step, windows_of
 
 __all__ = [
     "ROW_PARTS",
@@ -128,6 +128,7 @@ def stream_tiles(
     refs = kernel.refs
     uneven, far = _uneven(kernel, activations), kernel.is_far
     steps = {name: row_step(kernel, x) for name, x in activations.items()}
+    narrow = {name for name, x in activations.items() if reads_few_columns(kernel, x)}
     sizes = [
         each
         for each in _sizes(kernel, refs, config)
@@ -142,7 +143,7 @@ def stream_tiles(
     def estimates(sizes: Mapping[str, int], least: Sequence[int] = ()) -> Iterator[Tile]:
         for outer, held in product(OUTER, (*least, *_parts_held(kernel, activations, sizes))):
             yield _estimate(
-                kernel, refs, activations, sizes, outer, config, depth, late, held, steps
+                kernel, refs, activations, sizes, outer, config, depth, late, held, steps, narrow
             )
 
     tiles = [tile for each in sizes for tile in estimates(each, (0,))]
@@ -294,9 +295,11 @@ def _estimate(
     late: frozenset[str],
     held: int,
     steps: Mapping[str, int],
+    narrow: Set[str],
 ) -> Tile:
     """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
     tile, and for each tile.  held: as of ``Tile``.  steps: from one row of each to the next.
+    narrow: those of which not all columns are loaded.
     """
     extents = kernel.extents
     cut = {axis: sizes[axis] for axis in AXES} | ({"k": held} if held else {})
@@ -311,7 +314,7 @@ def _estimate(
         shape = [high - low + 1 for low, high in spans]
         shape[1] = -(-shape[1] // steps[name])
         row = shape[2] * config.word_bytes(Memory.ACT)
-        if tiles["x"] == 1:
+        if tiles["x"] == 1 and name not in narrow:
             shape[2] = ref.buffer.shape[2]
         moving = {axis for axis in cut if any(index.coefficient(axis) for index in ref.indices)}
         again = _changes(order, tiles, moving)

@@ -21,6 +21,7 @@ __all__ = [
     "Window",
     "load_parts",
     "localized",
+    "reads_few_columns",
     "row_step",
     "store_part",
     "windows_of",
@@ -37,6 +38,9 @@ COLUMNS = 2
 
 So two buffers of one width have one shape, whatever touches them.
 """
+
+NARROW = 2
+"""Times as many columns as a layer reads are too many to be loaded with them."""
 
 ROWS = 1
 """The axis of rows."""
@@ -304,6 +308,22 @@ def row_step(kernel: Kernel, x: Activation) -> int:
     return max(steps, 1)
 
 
+def reads_few_columns(kernel: Kernel, x: Activation) -> bool:
+    """Whether ``kernel``, not yet in tiles, reads some columns of ``x``, as a layer that moves
+    pixels does, and so few that the others had better not be loaded.
+    """
+    if x.image or x.name == kernel.nests[-1].name:
+        return False
+    spans = list[tuple[int, int]]()
+    for nest in kernel.nests:
+        for ref in nest.refs:
+            if ref.buffer.name == x.name and isinstance(nest.value, Total):
+                return False
+            if ref.buffer.name == x.name:
+                spans.append(ref.indices[COLUMNS].limits(nest.extents))
+    return len(set(spans)) == 1 and NARROW * (spans[0][1] + 1 - spans[0][0]) <= x.columns
+
+
 def _window(kernel: Kernel, ref: Ref, activation: Activation, tiling: Tiling) -> Window:
     extents, step = kernel.extents, row_step(kernel, activation)
     sizes = {axis: tiling.sizes[axis] for axis in AXES}
@@ -319,7 +339,7 @@ def _window(kernel: Kernel, ref: Ref, activation: Activation, tiling: Tiling) ->
             for name, size in sizes.items()
             if index.coefficient(name) and size < extents[name]
         }
-        if axis == COLUMNS and not moves:
+        if axis == COLUMNS and not moves and not reads_few_columns(kernel, activation):
             low, high = 0, activation.columns - 1
         shape.append(high - low + 1)
         origin.append(Linear(low, moves))

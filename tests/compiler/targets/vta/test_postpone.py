@@ -9,8 +9,8 @@ from dovetail.compiler.targets.vta.postpone import postponed
 from dovetail.compiler.targets.vta.timing import expected_cycles
 from dovetail.compiler.targets.vta.tokens import insert_tokens
 from dovetail.isa.footprint import with_bank_masks
-from dovetail.isa.instructions import Gemm, Instruction, Load
-from dovetail.isa.memories import Memory
+from dovetail.isa.instructions import Fold, Gemm, Instruction, Load, Multiplier, Vector
+from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
 from dovetail.vta_sim.timing import time_program
 from tests.instructions import gemm
@@ -51,6 +51,39 @@ def test_weights_for_later_come_behind_the_image_that_is_waited_for() -> None:
     assert order == [0, 1, 3, 2, 4, 5]
     moved = insert_tokens([program[index] for index in order], TINY, permuted(before, order))
     assert cycles_of(moved)[3 + 1][0] < expected[4][0]
+
+
+def test_weights_for_later_come_behind_taps_that_the_vector_unit_waits_for() -> None:
+    """While it works on what the first taps are for, those of the next have no room."""
+    taps = Vector(
+        source=Memory.ACT,
+        destination=Memory.ACT,
+        source_address=512,
+        destination_address=1024,
+        extent=(4, 8, 1, 1, 1),
+        source_stride=(1, 1, 0, 0, 0),
+        destination_stride=(1, 0, 0, 0),
+        tap_stride=(1, 0, 0, 0, 0),
+        reduction_levels=1,
+        multiplier=Multiplier.TAP,
+        fold=Fold.MAC,
+    )
+    program = program_of(
+        load(Memory.WGT, 0, 4),
+        load(Memory.TAP, 0, 4),
+        taps,
+        load(Memory.WGT, 4, 124),
+        load(Memory.ACT, 0, 64),
+        load(Memory.TAP, 0, 4),
+        taps,
+        matrix_product(1024, 4),
+        matrix_product(0, 4),
+    )
+    before = dependences(program, TINY)
+    expected = cycles_of(program)
+    assert postponed(program, before, expected) == list(range(9))
+    order = postponed(program, before, expected, {Unit.GEMM, Unit.VECTOR})
+    assert order == [0, 1, 2, 5, 3, 4, 6, 7, 8]
 
 
 @given(st.integers(0, 1 << 20), st.integers(1, 2000))

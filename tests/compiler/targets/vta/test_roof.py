@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from onnx import numpy_helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
+from dovetail.compiler.targets.vta.model import issue_counts
 from dovetail.compiler.targets.vta.needs import needs
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
+from dovetail.isa.instructions import Vector
+from dovetail.isa.memories import Unit
+from dovetail.isa.program import program_from_bytes
 from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network, random_network
 
@@ -135,6 +140,17 @@ def test_blocks_that_two_layers_read_are_all_needed() -> None:
     *_, whole = needs(layers)
     assert np.all(whole.parts[-1, :2] == 1)
     assert np.all(whole.wholly[-1, :2])
+
+
+def test_a_sum_of_two_tensors_reads_a_word_of_each_in_a_cycle() -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.input(8, 6, 6)
+    model = net.model(net.add(x, net.max_pool(x, 3, 1, (1, 1, 1, 1))))
+    pool, add = (issue_counts(layer.kernel, TINY)[Unit.VECTOR] for layer in lowered(model)[0])
+    part = accelerator_part(compile(model, TINY))
+    code = bytes(part.dram[part.program_address :][: part.program_bytes])
+    vectors = [each for each in program_from_bytes(code) if isinstance(each, Vector)]
+    assert pool + add == sum(prod(each.extent) for each in vectors)
 
 
 def test_readers_of_other_places_want_no_more_than_both_read() -> None:

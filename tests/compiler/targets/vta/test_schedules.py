@@ -27,6 +27,7 @@ from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.read_nests import read_nests
 from dovetail.compiler.targets.vta.schedules import (
     AXES,
+    Grain,
     Limits,
     Schedules,
     Tiling,
@@ -34,10 +35,12 @@ from dovetail.compiler.targets.vta.schedules import (
     tiled,
 )
 from dovetail.compiler.targets.vta.tensorize import tensorize
+from tests.end_to_end.models import Network as Images
 
 from ...graph.graphs import convolution, image_builder
 from ...schedule.steps.steps import schedules
 from .layers.layers import Network, from_blocked, lower_graph, networks
+from .test_stream import lowered
 
 
 def _conv(height: int = 6, outputs: int = 12) -> Network:
@@ -225,3 +228,13 @@ def test_layers_that_differ_in_names_share_a_schedule() -> None:
         assert scheduled.kernel == read_nests(alone.function)
     assert to_text(made[0].schedule.function) != to_text(made[1].schedule.function)
     assert made[0].schedule.trace is made[1].schedule.trace
+
+
+def test_tiles_of_windows_of_columns_have_whole_rows() -> None:
+    """Else the first columns of each part of a row, which make nothing, are read again."""
+    net = Images(np.random.default_rng(0))
+    x = net.conv(net.input(32, 6, 6), 32, pads=(1, 1, 1, 1), depthwise=True)
+    (layer,), _ = lowered(net.model(x))
+    for parts in (1, 2, 4):
+        tiling = default_tiling(layer.kernel, Limits(64, 64), 2, Grain(parts))
+        assert tiling.sizes["x"] == 6

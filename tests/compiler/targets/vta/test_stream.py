@@ -17,6 +17,9 @@ from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.loops.affine import Linear
 from dovetail.compiler.loops.expressions import Variable
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.pipeline.trace import Trace
+from dovetail.compiler.targets.vta.accelerate import prepare_graph
 from dovetail.compiler.targets.vta.emit import compile_partition
 from dovetail.compiler.targets.vta.layers.activation import Activation, plan_activations
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
@@ -223,3 +226,20 @@ def test_rows_that_steps_skip_are_not_loaded(kernel: int, rows: list[int]) -> No
     assert [y * load.dram_stride_y // row for y in range(load.count_y)] == rows
     assert tile.words == window.words == prod(window.shape)
     assert_exact(model, config, 3)
+
+
+def test_of_few_columns_that_a_layer_reads_the_others_are_not_loaded() -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(8, 4, 64), 8, (1, 1))
+    bounds = [net._constant(np.array([each])) for each in (2, 8, 3)]
+    part = replace(x, name=net._node("Slice", [x.name, *bounds]), shape=(1, 8, 4, 6))
+    model = net.model(x, net.conv(part, 8, (1, 1)))
+    graph = prepare_graph(integer_graph(open_model(model)), Trace(CompileOptions()), LANES)
+    partition = fuse(graph)
+    activations = plan_activations(graph, partition, LANES, TINY)
+    cut = lower(graph, partition.layers[1], activations)
+    (source,) = cut.inputs
+    for tile in stream_tiles(cut.kernel, {source.name: source}, TINY):
+        window = streamed_layer(cut, {source.name: source}, tile).windows[source.name]
+        assert window.shape[2] <= 6
+        assert tile.words <= tile.depth * 2 * 4 * 6
