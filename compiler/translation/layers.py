@@ -135,7 +135,8 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
         case RowSoftmax():
             return (row_softmax(operator, x),)
         case RowNorm():
-            return (row_norm(operator, x, constant(1), constant(2)),)
+            given = (constant(number) for number in range(1, len(node.inputs)))
+            return (row_norm(operator, x, *given),)
         case ScalesOfWords():
             words = words_of(x.moved(lambda each: each.reshape(-1, 8 * operator.lanes)))
             apart = words[:, operator.lanes :].reshape(-1, operator.pixels, operator.lanes)

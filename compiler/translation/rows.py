@@ -4,8 +4,6 @@ from operator import itemgetter
 
 import numpy as np
 
-from dovetail.isa.requantize import WIDE_LIMIT
-
 from ..graph.operators.integer.norm import RowNorm
 from ..graph.operators.integer.scaled_sum import FRACTION_BITS, ScaledSum
 from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
@@ -75,7 +73,9 @@ def row_softmax(step: RowSoftmax, x: Symbols) -> Symbols:
     return requantized(integers(e), Parameters(NONE, over, made=True), step.zero_point, -128, 127)
 
 
-def row_norm(step: RowNorm, x: Symbols, bias: Array, scale: Array) -> Symbols:
+def row_norm(
+    step: RowNorm, x: Symbols, bias: Array, scale: Array, table: Array | None = None
+) -> Symbols:
     """Deviations, a scale over the root of their squares, and the finish of each channel."""
     channels = x.values.shape[-1]
     values, moved = x.values, np.array(-(step.about or 0))
@@ -85,7 +85,12 @@ def row_norm(step: RowNorm, x: Symbols, bias: Array, scale: Array) -> Symbols:
     factor = np.full((*values.shape[:-1], 1), step.factor(channels), np.float32)
     deviations = widened(values, moved, factor).values
     squares = balanced(deviations * deviations).sum(axis=-1, keepdims=True)
+    if table is not None:
+        share = np.full(squares.shape, step.share, np.float32)
+        word = Parameters(balanced(-squares).astype(np.int32), share, made=True)
+        byte = requantized(integers(np.zeros_like(squares)), word, 127, -128, 127)
+        squares = apply_table(byte, table).values
     total = balanced(squares + step.epsilon)
-    over = over_root(factor, total, WIDE_LIMIT.bit_length() - 1)
+    over = over_root(factor, total, step.shift)
     normalised = widened(values, moved, over)
     return requantized(normalised, Parameters(bias, scale), step.zero_point, -128, 127)

@@ -10,7 +10,6 @@ from dovetail.isa.memories import Memory
 from ...loops.expressions import Scope
 from .nest import Fold, Product, Requantized, RowFinish, Scaled, Total
 from .operands import Operand, Tile
-from .row_finishes import ROOT_SHIFT
 from .sliding import Windowed, slide
 
 __all__ = ["gemm_of", "vector_of"]
@@ -120,10 +119,10 @@ def _finished(tile: Tile) -> Fields:
     """What the instruction does with a folded value."""
     fields: Fields = {}
     match tile.nest.finish:
-        case RowFinish(row=row, epsilon=epsilon):
+        case RowFinish(row=row, epsilon=epsilon, shift=shift):
             fields |= {"row": row}
             if row is Row.ROOT:
-                fields |= {"m1": epsilon, "shift": ROOT_SHIFT}
+                fields |= {"m1": epsilon, "shift": shift}
         case Requantized(is_wide=True):
             fields |= {"finish": Finish.REQUANTIZE, "rounding": Rounding.WIDE}
         case Requantized(zero_point=zero_point, low=low, high=high) as finish:

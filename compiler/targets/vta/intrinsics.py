@@ -102,6 +102,7 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
         source,
         taps,
     )
+    squares = row("vector.squares", sums[COLUMN] * others[COLUMN], negated, sums, others)
     weighted = sums[COLUMN] * Cast(DType.INT32, taps[COLUMN])
     over = row(
         "vector.over",
@@ -115,11 +116,17 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
         lambda total: over_root(total, FIRST, scale[0]),
         *(sums, others, scale),
     )
+    first = row(
+        "vector.root_of_bytes",
+        Cast(DType.INT32, source[COLUMN]) * Cast(DType.INT32, taps[COLUMN]),
+        lambda total: over_root(total, FIRST, scale[0]),
+        *(source, taps, scale),
+    )
     return (
         Intrinsic(tile, Unit.GEMM, {}, folds[1:2], False, GEMM_LEVELS, gemm_of),
         Intrinsic(copy, Unit.VECTOR, moved, folds, *vector),
         Intrinsic(scaled, Unit.VECTOR, multiplied, folds[:2], *vector),
-        Intrinsic(kept, Unit.VECTOR, {}, folds[:1], *vector),
+        Intrinsic(kept, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(pair, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(product, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(factor, Unit.VECTOR, multiplied, folds[:1], *vector),
@@ -127,6 +134,8 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
         Intrinsic(less, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(some, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(over, Unit.VECTOR, {}, folds[1:2], *vector),
+        Intrinsic(squares, Unit.VECTOR, {}, folds[1:2], True, VECTOR_LEVELS - 1, vector_of),
+        Intrinsic(first, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(root, Unit.VECTOR, {}, folds[1:2], True, VECTOR_LEVELS - 1, vector_of),
     )
 

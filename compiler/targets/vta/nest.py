@@ -170,7 +170,7 @@ class RowFinish:
     """What makes a parameter of a row of a fold over all of it.
 
     LESS: ``-x``, int32.  OVER: ``scale / float32(max(x + bias, 1))``, float32.  ROOT: ``scale *
-    2^19 / sqrt(max(x + epsilon, 1))``, float32.
+    2^shift / sqrt(max(x + epsilon, 1))``, float32.
     bias, scale: of the word of PAR that it reads, if it does.  The word that it writes has the
     scale, or with ROOT the bias, of that one beside its own result.
     """
@@ -179,6 +179,7 @@ class RowFinish:
     bias: Ref | None = None
     scale: Ref | None = None
     epsilon: int = 0
+    shift: int = 0
 
 
 OWN_FINISH = "own_finish"

@@ -29,7 +29,7 @@ from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
 from .place import Grant
 from .plan import Plan
-from .read_nests import HIGH, LOW
+from .read_nests import BYTE, HIGH, LOW
 from .record import Frame, Part
 from .rows import Piece, RowBuffer
 from .schedules import AXES, Schedules
@@ -287,7 +287,7 @@ class Builder:
                 holds = replace(frame, addend=target == ADDEND)
                 if pieces is None or target not in (output, ADDEND):
                     if pieces is None:
-                        bases[ADDEND] = bases[LOW] = bases[output]
+                        bases[ADDEND] = bases[LOW] = bases[BYTE] = bases[output]
                         bases[HIGH] = bases[run.layer.inputs[0].name]
                         holds = replace(holds, word=bases[output])
                     self._add(

@@ -39,10 +39,12 @@ from .nest import (
 )
 from .read_values import Copy, NestError, Values
 
-__all__ = ["HIGH", "LOW", "NestError", "read_nests"]
+__all__ = ["BYTE", "HIGH", "LOW", "NestError", "read_nests"]
 
 LOW, HIGH = "low", "high"
 """Bytes of exponentials, in place of a softmax's result and operand."""
+BYTE = "root_byte"
+"""What rows are divided by the root of, in place of a normalisation's result."""
 
 FOLDS = {BinaryFunction.ADD: (Fold.SUM, 0), BinaryFunction.MAX: (Fold.MAX, -128)}
 """What each reduction is, and where it starts."""
@@ -126,7 +128,7 @@ def _place_of(nests: tuple[Nest, ...], number: int) -> tuple[Nest, Ref, Ref]:
     nest, last = nests[number], nests[-1]
     if nest.name == HIGH:
         return nest, operands(nest.value)[0], nest.target
-    if nest.name == LOW:
+    if nest.name in (LOW, BYTE):
         return last, last.target, operands(last.value)[0]
     reader = next(each for each in nests[number + 1 :] if _reads(each, nest.name))
     read = next(ref for ref in reader.refs[1:] if ref.buffer.name == nest.name)
@@ -175,7 +177,7 @@ class _Reader:
             case Load(buffer=Buffer(scope=Scope.GLOBAL)) if (
                 stmt.buffer.name in self.allocated
                 and stmt.buffer.scope in SCRATCHPADS
-                and stmt.buffer.name not in (LOW, HIGH)
+                and stmt.buffer.name not in (LOW, HIGH, BYTE)
             ):
                 self.values.copies[stmt.buffer.name] = Copy.of(stmt, stmt.value)
             case _:

@@ -38,9 +38,13 @@ from .nest import (
     Total,
     Value,
 )
-from .row_finishes import over_root
+from .row_finishes import ROOT_SHIFT, over_root
 
 __all__ = ["Copy", "NestError", "Values"]
+
+
+SHIFTS = (ROOT_SHIFT, *(shift for shift in range(32) if shift != ROOT_SHIFT))
+"""Powers of two of a root's scale, the usual one first."""
 
 
 class NestError(CompilerError):
@@ -122,8 +126,8 @@ class Values:
             case Binary(BinaryFunction.SUB, Constant(0, DType.INT32), base):
                 return RowFinish(Row.LESS), None, _uncast(base)
             case Bitcast() if root := _root_of(value):
-                base, epsilon, factor = root
-                return RowFinish(Row.ROOT, None, self.ref(factor), epsilon), None, base
+                base, epsilon, factor, shift = root
+                return RowFinish(Row.ROOT, None, self.ref(factor), epsilon, shift), None, base
             case Load(
                 buffer=table,
                 indices=(Binary(BinaryFunction.ADD, Cast(operand=inner), Constant(value=128)), _),
@@ -220,8 +224,8 @@ def _fixed_parameters(base: Expr, scaled: Expr) -> tuple[Load, Load] | None:
     return None
 
 
-def _root_of(value: Expr) -> tuple[Expr, int, Load] | None:
-    """What ``over_root`` is of, with its epsilon and scale, if ``value`` is that."""
+def _root_of(value: Expr) -> tuple[Expr, int, Load, int] | None:
+    """What ``over_root`` is of, with its epsilon, scale and shift, if ``value`` is that."""
 
     def divisor(node: Expr, below: tuple[Expr | None, ...]) -> Expr | None:
         match node:
@@ -232,8 +236,10 @@ def _root_of(value: Expr) -> tuple[Expr, int, Load] | None:
     match fold(value, divisor):
         case Binary(left=base, right=Constant(value=epsilon)):
             scales = [each for each in loads(value) if each.dtype is DType.FLOAT32]
-            if scales and simplify(over_root(base, int(epsilon), scales[0])) == simplify(value):
-                return base, int(epsilon), scales[0]
+            simple = simplify(value)
+            for shift in SHIFTS if scales else ():
+                if simplify(over_root(base, int(epsilon), scales[0], shift)) == simple:
+                    return base, int(epsilon), scales[0], shift
     return None
 
 

@@ -51,8 +51,8 @@ def widened(value: Expr, bias: Load, scale: Load) -> Expr:
     return Cast(DType.INT32, limited)
 
 
-def over_root(total: Expr, epsilon: int, scale: Load) -> Expr:
-    """``scale * 2^ROOT_SHIFT / sqrt(max(total + epsilon, 1))`` to 16 bits, float32: that of
+def over_root(total: Expr, epsilon: int, scale: Load, shift: int = ROOT_SHIFT) -> Expr:
+    """``scale * 2^shift / sqrt(max(total + epsilon, 1))`` to 16 bits, float32: that of
     ``dovetail.isa.rows``, for scales whose results are normal numbers.
     """
     # All bits of an int32 are in a float64's mantissa.
@@ -70,7 +70,7 @@ def over_root(total: Expr, epsilon: int, scale: Load) -> Expr:
     product = root * (_low(given, MANTISSA_BITS) + one)
     high = _shifted(product, MANTISSA_BITS + ROOT_BITS)
     significand = Binary(BinaryFunction.SHR, product, high + (ROOT_BITS - 1))
-    power = _shifted(given, MANTISSA_BITS) + high + (ROOT_SHIFT - 1) - _shifted(exponent, 1)
+    power = _shifted(given, MANTISSA_BITS) + high + (shift - 1) - _shifted(exponent, 1)
     return Bitcast(DType.FLOAT32, Cast(DType.INT32, power * one + significand - one))
 
 

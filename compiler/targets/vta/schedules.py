@@ -20,10 +20,10 @@ from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
-from .layers.row_parameters import LESS, OVER
+from .layers.row_parameters import LESS, OVER, SQUARES
 from .model import slides
 from .nest import Kernel
-from .read_nests import HIGH, LOW, read_nests
+from .read_nests import BYTE, HIGH, LOW, read_nests
 
 __all__ = [
     "AXES",
@@ -214,7 +214,7 @@ def tiled(function: Function, tiling: Tiling) -> Schedule:
     schedule = schedule.reorder(*outer, *(f"{axis}.inner" for axis in AXES))
     tile = part = outer[-1]
     allocated = {each.buffer.name for each in walk(function.body) if isinstance(each, Allocate)}
-    for name in (ADDEND, WIDE, OVER, KEPT, "acc", HIGH, LOW, LESS):
+    for name in (ADDEND, WIDE, OVER, BYTE, SQUARES, KEPT, "acc", HIGH, LOW, LESS):
         if name in allocated:
             schedule = schedule.compute_at(name, tile)
     if "k" in sizes:

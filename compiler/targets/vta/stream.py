@@ -15,7 +15,7 @@ from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
-from .read_nests import HIGH, LOW
+from .read_nests import BYTE, HIGH, LOW
 from .schedules import AXES, Scheduled, Tiling
 from .windows import SLOTS, Window, localized, reads_few_columns, row_step, windows_of
 
@@ -72,7 +72,7 @@ class StreamedLayer:
         kernel, windows = scheduled.kernel, dict(self.windows)
         output = kernel.nests[-1].name
         if output in windows:
-            windows[ADDEND] = windows[LOW] = windows[output]
+            windows[ADDEND] = windows[LOW] = windows[BYTE] = windows[output]
         if self.layer.inputs[0].name in windows:
             windows[HIGH] = windows[self.layer.inputs[0].name]
         return localized(kernel, windows)
@@ -210,7 +210,8 @@ def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
     for nest in kernel.nests:
         if isinstance(nest.value, Total):
             names = {nest.value.left.ref.buffer.name, nest.value.right.ref.buffer.name}
-            alike = {ADDEND: nest.name, LOW: kernel.nests[-1].name, HIGH: kernel.operand}
+            last = kernel.nests[-1].name
+            alike = {ADDEND: nest.name, LOW: last, BYTE: last, HIGH: kernel.operand}
             names = {alike.get(name, name) for name in names}
             if len({name in streamed for name in names}) > 1:
                 return True

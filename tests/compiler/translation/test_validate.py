@@ -85,6 +85,21 @@ def test_softmax_is_that_of_its_graph_and_other_parameters_of_rows_are_told() ->
             validate(graph, part, program)
 
 
+def divided() -> onnx.ModelProto:
+    """Rows over their deviation, whose square is quantised, and so is its sum with epsilon."""
+    net = Rows(6)
+    y = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.node("Sub", [y, net.node("ReduceMean", [y], axes=[-1])])
+    mean = net.node("ReduceMean", [net.node("Mul", [y, y])], axes=[-1])
+    total = net.node("Add", [net.again(mean, 0.02), net.constant(F32(1e-5))])
+    y = net.node("Div", [y, net.node("Sqrt", [net.again(total, 0.02)])])
+    return net.build({"x": ("int8", (1, 6, WIDTH))}, net.quantize(y, F32(0.02), np.int8(1)))
+
+
+def test_a_normalisation_with_a_byte_inside_is_that_of_its_graph() -> None:
+    validate(*compiled(divided()))
+
+
 UNEVEN = 18
 """Channels that fill no blocks."""
 

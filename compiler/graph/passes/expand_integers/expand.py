@@ -172,8 +172,8 @@ class _Expanding:
                 self.plain[node.output] = softmax(self.new, self.tensor(node.inputs[0]), operator)
             case RowNorm():
                 x, *parameters = node.inputs
-                bias, scale = (self.graph.constants[name] for name in parameters)
-                self.plain[node.output] = row_norm(self.new, self.tensor(x), operator, bias, scale)
+                given = (self.graph.constants[name] for name in parameters)
+                self.plain[node.output] = row_norm(self.new, self.tensor(x), operator, *given)
             case RowSoftmax():
                 self.plain[node.output] = row_softmax(
                     self.new, self.tensor(node.inputs[0]), operator

@@ -26,7 +26,14 @@ B = BinaryFunction
 MANTISSA_BITS, FLOAT64_BITS, FLOAT64_BIAS = 23, 52, 1023
 
 
-def row_norm(new: RaisedBytes, x: str, operator: RowNorm, bias: Array, scale: Array) -> str:
+def row_norm(
+    new: RaisedBytes,
+    x: str,
+    operator: RowNorm,
+    bias: Array,
+    scale: Array,
+    table: Array | None = None,
+) -> str:
     """``RowNorm`` of raised bytes, raised."""
     kind = new.builder.types[x]
     size = kind.shape[-1]
@@ -41,8 +48,12 @@ def row_norm(new: RaisedBytes, x: str, operator: RowNorm, bias: Array, scale: Ar
     limits = 0, -WIDE_LIMIT, WIDE_LIMIT
     d = new.cast(new.rounded(new.binary(B.MUL, real, factor), *limits), DType.INT32)
     squares = new.emit(Reduce(ReduceFunction.SUM, (1,), True), new.binary(B.MUL, d, d))
+    if table is not None:
+        share = new.binary(B.MUL, new.cast(squares, DType.FLOAT32), operator.share)
+        byte = new.cast(new.rounded(share, 0, 0, 255), DType.INT32)
+        squares = new.emit(Gather(0), new.constant(table[::-1].astype(np.int32)), byte)
     total = new.binary(B.MAX, new.moved(squares, operator.epsilon), 1)
-    over = _over_root(new, total, factor)
+    over = _over_root(new, total, factor, operator.shift)
     z = new.cast(new.rounded(new.binary(B.MUL, real, over), *limits), DType.INT32)
     moved = new.cast(new.binary(B.ADD, z, new.constant(bias)), DType.FLOAT32)
     result = new.binary(B.MUL, moved, new.constant(scale))
@@ -50,8 +61,8 @@ def row_norm(new: RaisedBytes, x: str, operator: RowNorm, bias: Array, scale: Ar
     return new.emit(Reshape(kind.shape), bytes_)
 
 
-def _over_root(new: RaisedBytes, total: str, factor: np.float32) -> str:
-    """``over_root`` of ``dovetail.isa.rows``, with the shift of ``WIDE_LIMIT``; total: 1 and up."""
+def _over_root(new: RaisedBytes, total: str, factor: np.float32, shift: int) -> str:
+    """``over_root`` of ``dovetail.isa.rows``; total: 1 and up."""
 
     def shifted(value: str, bits: int) -> str:
         return new.binary(B.SHR, value, bits)
@@ -77,7 +88,7 @@ def _over_root(new: RaisedBytes, total: str, factor: np.float32) -> str:
     product = new.binary(B.MUL, shifted(exact, ROOT_GUARD_BITS), given & (one - 1) | one)
     high = shifted(product, MANTISSA_BITS + ROOT_BITS)
     significand = new.binary(B.SHR, product, new.moved(high, ROOT_BITS - 1))
-    start = (given >> MANTISSA_BITS) + WIDE_LIMIT.bit_length() - 1 - 1
+    start = (given >> MANTISSA_BITS) + shift - 1
     power = new.binary(B.SUB, new.moved(high, start), shifted(exponent, 1))
     word = new.binary(B.ADD, new.binary(B.SHL, power, MANTISSA_BITS), new.moved(significand, -one))
     return new.emit(Bitcast(DType.FLOAT32), new.cast(word, DType.INT32))

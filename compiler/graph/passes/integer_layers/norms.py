@@ -7,7 +7,7 @@ of a dequantised x and constants, over the last dimension, however it divides an
 the only place that says which: all targets compute what it leaves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from .layouts import to_model_order
 from .state import State, UnrecognisedError
 from .values import F32, Array, Integer, Real, identity_order
 
-__all__ = ["Norm", "find_norms", "quantize_norm"]
+__all__ = ["Formulas", "Norm", "find_norms", "only_for", "quantize_norm"]
 
 B, U = BinaryFunction, UnaryFunction
 MOST_BIAS = 1 << 30
@@ -44,7 +44,7 @@ class Norm:
 
 
 @dataclass(slots=True)
-class _Formulas:
+class Formulas:
     """What a graph computes, read backwards; ``used`` are the nodes that were passed."""
 
     graph: Graph
@@ -169,7 +169,7 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
     for node in graph.nodes:
         if not isinstance(node.operator, QuantizeLinear):
             continue
-        formulas = _Formulas(graph, makers, set())
+        formulas = Formulas(graph, makers, set())
         kind = graph.types[node.inputs[0]]
         norm = formulas.norm(node.inputs[0]) if kind.rank and kind.dtype == DType.FLOAT32 else None
         maker = makers.get(norm.x) if norm is not None else None
@@ -178,6 +178,11 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
         if _fits(graph, maker, norm, kind.shape[-1]):
             found[node.inputs[0]] = norm
             passed |= formulas.used
+    return found, only_for(graph, found, passed)
+
+
+def only_for(graph: Graph, found: Collection[str], passed: Collection[str]) -> frozenset[str]:
+    """Results among ``passed`` that only the nodes that quantise ``found`` need."""
     kept = set(graph.outputs)
     for node in reversed(graph.nodes):
         own = node.output
@@ -185,7 +190,7 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
         needed = node.inputs[1:] if quantises else node.inputs
         if own not in passed or own in kept:
             kept.update(needed)
-    return found, frozenset(passed - kept)
+    return frozenset(set(passed) - kept)
 
 
 def _epsilon(norm: Norm, x_scale: float, channels: int, about: int | None) -> int:

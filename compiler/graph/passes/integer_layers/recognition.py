@@ -30,6 +30,7 @@ from ...operators.transposed import TransposedConvolution
 from ...operators.windows import WindowReduce
 from ...types import TensorType
 from ..eliminate_dead import EliminateDead
+from .coarse_norms import find_coarse_norms, quantize_coarse_norm
 from .contractions import recognise_contract, recognise_convolution, recognise_transposed
 from .elementwise import recognise_elementwise
 from .kept import as_stored, in_model_form, keep
@@ -117,8 +118,9 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
         )
     state = State(graph)
     norms, inside = find_norms(graph)
+    coarse, more = find_coarse_norms(graph)
     rotations = find_scaled_sums(graph)
-    inside |= rotations.inside
+    inside |= rotations.inside | more
     for name in graph.inputs:
         state.values[name] = _input(state, name, graph.types[name])
     reasons: dict[int, str | None] = {}
@@ -129,6 +131,10 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
             norm = norms.get(node.inputs[0]) if isinstance(node.operator, QuantizeLinear) else None
             if norm is not None:
                 state.values[node.output] = _normalise(state, node, norm)
+                continue
+            if isinstance(node.operator, QuantizeLinear) and node.inputs[0] in coarse:
+                norm_inside = coarse[node.inputs[0]]
+                state.values[node.output] = quantize_coarse_norm(state, norm_inside, node)
                 continue
             if isinstance(node.operator, QuantizeLinear) and node.inputs[0] in rotations.roots:
                 state.values[node.output] = _rotate(state, node, rotations)

@@ -8,10 +8,10 @@ from ....loops.ir import Allocate, Stmt, Store, Update, block, loops
 from .activation import Activation, spare_columns
 from .definition import Place
 
-__all__ = ["LESS", "OVER", "over_lanes", "row_place", "widened_rows"]
+__all__ = ["LESS", "OVER", "SQUARES", "over_lanes", "row_place", "widened_rows"]
 
-LESS, OVER = "less", "over"
-"""The buffers of a row's bias, and of its scale."""
+LESS, OVER, SQUARES = "less", "over", "squares"
+"""The buffers of a row's bias, of its scale, and of the sum of its squares."""
 
 
 def over_lanes(

@@ -32,7 +32,14 @@ def _graph(shape: tuple[int, ...], operator: RowNorm, seed: int = 0) -> Graph:
         builder.constant("bias", rng.integers(-90_000, 90_000, channels).astype(np.int32)),
         builder.constant("scale", scale.astype(np.float32)),
     )
+    if operator.share:
+        table = np.sort(rng.integers(-128, 128, 256))[::-1].astype(np.int8)
+        inputs = (*inputs, builder.constant("table", table))
     return builder.build((builder.node(operator, inputs, "y", "norm"),))
+
+
+COARSE = RowNorm(128, -3, None, 1e-6, 9)
+"""A normalisation whose mean of squares is a byte."""
 
 
 @pytest.mark.parametrize("about", [None, -7])
@@ -50,6 +57,17 @@ def test_a_normalisation_has_the_operators_bytes(
     shape: tuple[int, ...], config: str, about: int | None
 ) -> None:
     graph = _graph(shape, RowNorm(4321, 11, about))
+    assert_exact(graph, compiled(graph, config), "sim")
+
+
+@pytest.mark.parametrize(
+    ("shape", "config"),
+    [((1, 3, 5, 16), "tiny"), ((1, 1, 43, 18), "cramped"), ((1, 1, 31, 60), "zynq7020")],
+)
+def test_a_normalisation_with_a_byte_inside_has_the_operators_bytes(
+    shape: tuple[int, ...], config: str
+) -> None:
+    graph = _graph(shape, COARSE)
     assert_exact(graph, compiled(graph, config), "sim")
 
 

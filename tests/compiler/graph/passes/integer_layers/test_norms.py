@@ -7,11 +7,13 @@ import pytest
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.operators.integer.norm import RowNorm, deviation_steps, wide_steps
+from dovetail.compiler.graph.operators.movement import Transpose
 from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
 
 from .models import F32, Array, ModelBuilder, integer_graph, reference
 
 CHANNELS = 64
+TURN = Transpose((0, 2, 1))
 KINDS = ("operator", "decomposed", "rms", "rms_reciprocal")
 
 
@@ -117,3 +119,48 @@ def test_the_largest_sum_of_squares_is_an_int32() -> None:
         y = operator.evaluate([x, np.zeros(channels, np.int32), ones])[0].astype(int)
         assert np.abs(y).min() == np.abs(y).max() > 0, steps
     assert deviation_steps(1 << 20) == 0
+
+
+def _coarse(x: Array, moved: bool, unsigned: bool) -> onnx.ModelProto:
+    """As ONNX Runtime's quantiser leaves single operators, with channels first if ``moved``."""
+    zero = np.uint8(0) if unsigned else np.int8(-128)
+    b, axes = ModelBuilder(), [1 if moved else 2]
+    v = b.dequantize("x", 0.03, np.int8(5))
+    v = b.node("Sub", [v, b.node("ReduceMean", [v], axes=axes)])
+    last = b.node("Transpose", [v], perm=[0, 2, 1]) if moved else v
+    squares = b.node("ReduceMean", [b.node("Pow", [last, b.constant(F32(2))])], axes=[2])
+    scale = F32(0.03**2 * x.var() / 128)
+    squares = b.dequantize(b.quantize(squares, scale, zero), scale, zero)
+    total = b.node("Add", [squares, b.dequantize(b.constant(np.int8(1)), 1e-5, np.int8(0))])
+    total = b.dequantize(b.quantize(total, 1.01 * scale, zero), 1.01 * scale, zero)
+    y = b.node("Div", [last, b.node("Sqrt", [total])])
+    return _built(b, y, x)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_rows_that_a_model_quantises_inside_are_normalised(moved: bool, unsigned: bool) -> None:
+    for spread in (8, 40):
+        rows = _rows(spread)
+        x = np.ascontiguousarray(rows.transpose(0, 2, 1)) if moved else rows
+        model = _coarse(x, moved, unsigned)
+        graph = integer_graph(model)
+        assert [type(node.operator) for node in graph.nodes if node.operator != TURN] == [RowNorm]
+        found, expanded = (
+            run(each, {"x": x})[graph.outputs[0]] for each in (graph, ExpandIntegers().run(graph))
+        )
+        np.testing.assert_array_equal(expanded, found)
+        apart = np.abs(found.astype(int) - reference(model, {"x": x}))
+        assert apart.max() <= 1
+        assert np.count_nonzero(apart) <= 0.003 * x.size
+
+
+def test_other_ways_to_the_divisor_are_no_normalisation() -> None:
+    """Where the divisor is turned otherwise than what it divides, or is of another mean."""
+    x = _rows(20, 100)
+    for name, change in (("Transpose", [0, 1, 2]), ("ReduceMean", [2])):
+        model = _coarse(x, True, False)
+        node = next(each for each in model.graph.node if each.op_type == name)
+        node.attribute[0].ints[:] = change
+        with pytest.raises(UnsupportedOperatorError):
+            integer_graph(model)
