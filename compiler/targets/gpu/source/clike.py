@@ -42,7 +42,26 @@ class CLike(Dialect):
     """
 
     index = DType.INT64
-    stored: ClassVar[Mapping[DType, str]]
+    types: ClassVar[Mapping[DType, str]] = {
+        DType.BOOL: "bool",
+        DType.INT8: "char",
+        DType.INT16: "short",
+        DType.INT32: "int",
+        DType.INT64: "long",
+        DType.UINT8: "uchar",
+        DType.UINT16: "ushort",
+        DType.UINT32: "uint",
+        DType.UINT64: "ulong",
+        DType.FLOAT16: "float",
+        DType.BFLOAT16: "float",
+        DType.FLOAT32: "float",
+    }
+    """Types of values."""
+    stored: ClassVar[Mapping[DType, str]] = {
+        DType.BOOL: "uchar",
+        DType.FLOAT16: "ushort",
+        DType.BFLOAT16: "ushort",
+    }
     """Types of elements in memory, where they are not those of values."""
     device: ClassVar[str] = ""
     """What stands before types in the device's memory; ..."""

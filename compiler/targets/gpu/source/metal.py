@@ -27,25 +27,6 @@ class Metal(CLike):
     name = "metal"
     barrier = "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);"
     unroll = "#pragma unroll"
-    types: ClassVar[Mapping[DType, str]] = {
-        DType.BOOL: "bool",
-        DType.INT8: "char",
-        DType.INT16: "short",
-        DType.INT32: "int",
-        DType.INT64: "long",
-        DType.UINT8: "uchar",
-        DType.UINT16: "ushort",
-        DType.UINT32: "uint",
-        DType.UINT64: "ulong",
-        DType.FLOAT16: "float",
-        DType.BFLOAT16: "float",
-        DType.FLOAT32: "float",
-    }
-    stored: ClassVar[Mapping[DType, str]] = {
-        DType.BOOL: "uchar",
-        DType.FLOAT16: "ushort",
-        DType.BFLOAT16: "ushort",
-    }
     device = "device "
     shared = "threadgroup "
     words: ClassVar[Mapping[str, str]] = {

@@ -18,27 +18,7 @@ class OpenCl(CLike):
     name = "opencl"
     barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
     unroll = "#pragma unroll"
-    types: ClassVar[Mapping[DType, str]] = {
-        DType.BOOL: "bool",
-        DType.INT8: "char",
-        DType.INT16: "short",
-        DType.INT32: "int",
-        DType.INT64: "long",
-        DType.UINT8: "uchar",
-        DType.UINT16: "ushort",
-        DType.UINT32: "uint",
-        DType.UINT64: "ulong",
-        DType.FLOAT16: "float",
-        DType.BFLOAT16: "float",
-        DType.FLOAT32: "float",
-        DType.FLOAT64: "double",
-    }
-
-    stored: ClassVar[Mapping[DType, str]] = {
-        DType.BOOL: "uchar",
-        DType.FLOAT16: "ushort",
-        DType.BFLOAT16: "ushort",
-    }
+    types: ClassVar[Mapping[DType, str]] = {**CLike.types, DType.FLOAT64: "double"}
     device = "__global "
     shared = "__local "
 
