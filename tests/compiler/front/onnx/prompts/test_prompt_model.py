@@ -64,7 +64,7 @@ def test_tensors_may_be_cut_and_joined(name: str, axis: int) -> None:
     nodes[at].output[0] = "whole"
     nodes.insert(at + 1, helper.make_node("Split", ["whole"], ["first", "second"], axis=axis))
     nodes.insert(at + 2, helper.make_node("Concat", ["first", "second"], [name], axis=axis))
-    made = caches(runner(prompt_model(model, 4)), 4, SIZE - 16)
+    made = caches(runner(prompt_model(model, BLOCK)), BLOCK, SIZE - 16)
     for found, expected in zip(made, caches(runner(model), 1, SIZE), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
