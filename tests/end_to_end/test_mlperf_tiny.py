@@ -15,7 +15,6 @@ MODELS = [
     ("ad01_int8", "zynq7020", 40_000),
     ("kws_dscnn_int8", "zynq7020", 13_500),
     ("ic_resnet8_int8", "large", 50_000),
-    ("vww_mbv1_int8", "large", 90_000),
     ("vww_mbv1_int8", "zynq7020", 45_800),
     ("ad01_int8", "tiny", 120_000),
 ]

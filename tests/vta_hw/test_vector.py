@@ -164,7 +164,7 @@ async def extreme_values(dut: Any) -> None:
     await run_units(dut, rng, vector=program, acc=edges, config=config)
 
 
-@pytest.mark.parametrize("build", ["plain", "paired_turns", "deep_turns"])
+@pytest.mark.parametrize("build", ["plain", "deep_turns"])
 def test_every_operation_equals_the_semantics_in_every_cycle(build: str) -> None:
     """Single elements of changing kind, without a bubble, and the ends of int32 among them."""
     cases = [(every_operation, 6), (single_elements, 4), (extreme_values, 5)]

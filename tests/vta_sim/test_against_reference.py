@@ -71,14 +71,14 @@ def test_random_programs(name: str) -> None:
 
 def test_random_programs_on_random_configurations() -> None:
     rng = np.random.default_rng(21)
-    for number in range(16):
+    for number in range(10):
         case = generate(small_config(rng), 21, number)
         assert compare(case, case.initial(), case.window).finished
 
 
 def test_an_illegal_word_anywhere() -> None:
     rng = np.random.default_rng(22)
-    for number in range(16):
+    for number in range(10):
         case = generate(find_config("tiny"), 22, number)
         state = case.initial()
         index = int(rng.integers(len(case.instructions)))
@@ -91,7 +91,7 @@ def test_an_illegal_word_anywhere() -> None:
 def test_a_window_that_is_too_small() -> None:
     rng = np.random.default_rng(23)
     codes = set()
-    for number in range(24):
+    for number in range(14):
         case = generate(find_config("tiny"), 23, number)
         base, limit = case.window
         if number % 2:
@@ -105,7 +105,7 @@ def test_a_window_that_is_too_small() -> None:
 def test_a_watchdog_that_is_short() -> None:
     rng = np.random.default_rng(24)
     codes = set()
-    for number in range(24):
+    for number in range(14):
         case = generate(find_config("tiny"), 24, number)
         watchdog = int(rng.integers(5, 2000))
         codes.add(compare(case, case.initial(), case.window, watchdog).error_code)

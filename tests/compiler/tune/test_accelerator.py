@@ -64,7 +64,7 @@ def zeros(module: Module) -> dict[str, np.ndarray]:
 def test_the_record_gives_the_cycles_that_were_measured(
     subject: AcceleratorSubject, small_model: Path, tmp_path: Path
 ) -> None:
-    found = tune(subject, tmp_path, Options(None, 8))
+    found = tune(subject, tmp_path, Options(None, 6))
     file = tmp_path / RECORDS
     options = CompileOptions(records=(file,))
     module = dovetail.compiler.compile(small_model, TARGET, options)

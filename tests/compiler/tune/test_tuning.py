@@ -106,10 +106,10 @@ def test_a_full_disk_ends_it_and_the_next_run_goes_on(
 def test_records_are_measured_written_and_replayed(tmp_path: Path) -> None:
     path, out = tmp_path / "small.onnx", tmp_path / "out"
     path.write_bytes(small_model().to_bytes())
-    command = ["tune", str(path), "-o", str(out), "--trials", "16", "--json"]
+    command = ["tune", str(path), "-o", str(out), "--trials", "8", "--json"]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["trials"] >= 16
+    assert json.loads(done.stdout)["trials"] >= 8
     for trial in read_trials(out / TRIALS):
         assert (trial.cost is None) == bool(trial.error), trial
     x = {"x": np.random.default_rng(0).standard_normal((1, 16, 10, 10)).astype(np.float32)}
@@ -203,11 +203,11 @@ def test_good_candidates_of_another_compiler_are_measured_first(
     tmp_path: Path, subject: CpuSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalWorkers, "run", by_length)
-    tune(subject, tmp_path, Options(None, 40))
+    tune(subject, tmp_path, Options(None, 24))
     before = read_trials(tmp_path / TRIALS)
     lines = [trial.__class__(**{**_fields(trial), "setting": "older"}) for trial in before]
     (tmp_path / TRIALS).write_text("".join(json.dumps(_fields(line)) + "\n" for line in lines))
-    again = tune(subject, tmp_path, Options(None, 30, seed=5))
+    again = tune(subject, tmp_path, Options(None, 16, seed=5))
     assert again.progress.known == 0
     new = [trial for trial in read_trials(tmp_path / TRIALS) if trial.setting != "older"]
     for key in subject.layers.kernels:
