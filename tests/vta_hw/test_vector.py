@@ -12,7 +12,7 @@ from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Finish, Fold, Multiplier, Vector
 from dovetail.isa.memories import Memory
 
-from .compute_top import BUILDS, CONFIG, TOPS
+from .compute_top import BUILDS, CONFIG, TESTED, TOPS
 from .rtl import parameters, simulate_all, start_clock
 from .test_gemm import extents
 from .unit_driver import run_units, touched_banks
@@ -164,7 +164,7 @@ async def extreme_values(dut: Any) -> None:
     await run_units(dut, rng, vector=program, acc=edges, config=config)
 
 
-@pytest.mark.parametrize("build", ["plain", "deep_turns"])
+@pytest.mark.parametrize("build", [each for each in TESTED if each != "fast_core"])
 def test_every_operation_equals_the_semantics_in_every_cycle(build: str) -> None:
     """Single elements of changing kind, without a bubble, and the ends of int32 among them."""
     cases = [(every_operation, 6), (single_elements, 4), (extreme_values, 5)]
