@@ -164,9 +164,10 @@ class HardwareConfig:
             "Cycles for a tile of the matrix core, which has block / tile_cycles rows of "
             "multipliers.",
             1,
+            # A row of multipliers stays, or two where one multiplier makes products of both.
             Limit(
-                "4, and to block / core_clock_ratio",
-                lambda c: min(4, c.block // c.core_clock_ratio),
+                "4, and to block / core_clock_ratio, half of that from multiplier_bits = 25 on",
+                lambda c: min(4, c.block // c.core_clock_ratio // (1 + (c.multiplier_bits > 24))),
             ),
             power=True,
         ),

@@ -22,6 +22,7 @@ TINY = find_config("tiny")
         ({"core_clock_ratio": 2}, "core_clock_ratio = 2 without deep_pipelines; .* set deep"),
         ({"core_clock_ratio": 4}, "core_clock_ratio = 4; required 1 to 2"),
         ({"burst_beats": 8}, "burst_beats = 8; required 16 to 256"),
+        ({"tile_cycles": 4, "multiplier_bits": 25}, "tile_cycles = 4; required 1 to 2"),
     ],
 )
 def test_a_configuration_that_cannot_be_built_is_refused(
