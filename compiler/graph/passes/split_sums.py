@@ -5,14 +5,15 @@
 
 The results alone would not fill the machine with blocks.  What follows the product follows the
 second sum, in the same kernel.  Parts are multiples of ``STEP`` elements, the most that a block of
-threads copies at a time, so rows stay aligned.
+threads copies at a time, so rows stay aligned.  An estimate says how many are fastest, with the
+second kernel that adds them.
 
-A product whose sums are split has too few elements in a part to be split again, or enough blocks,
-so the pass ends.
+A product whose sums are split has an axis of two labels, and is not split again, so the pass ends.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from ..emitter import Emitter
 from ..formulas import Term
@@ -22,26 +23,39 @@ from ..rebuild import Rebuilding
 
 __all__ = ["SplitSums"]
 
-BLOCKS = 132
-"""A large GPU runs so many at a time."""
-SIDE = 32
-"""Rows and columns of the blocks' tiles that are counted."""
 STEP, LEAST = 64, 256
 """A part is a multiple of the first, and at least the second."""
-FEW = 1 << 11
-"""As many results of a few rows have a block each, whose threads share the sum."""
-PARTS = (16, 8, 4, 2)
+SMALLEST = 16
+"""Of fewer rows or columns the threads of a block share each sum."""
+PARTS = (2, 3, 4, 6, 8, 12, 16)
+LAUNCH, EXCHANGED = 2.0, 4e6
+"""Microseconds of one kernel more, and bytes a microsecond that one leaves for the next; measured
+on an H100, 2026-11-26.
+"""
+SUM_BYTES = 4
+GAIN = 0.9
+"""Of the time without parts, what is worth them."""
+
+Cost = Callable[[int, int, int, int, int, int], float]
+"""Microseconds of products side by side: their count, rows, columns, the length of sums, bytes of
+an operand's element, and elements that divide all rows of operands in memory, or 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitSums:
     """See the module's docstring."""
 
+    cost: Cost
     name: str = "split_sums"
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        found = {node.output: parts for node in graph.nodes if (parts := _parts(graph, node)) > 1}
+        found = {
+            node.output: parts
+            for node in graph.nodes
+            if (parts := _parts(graph, node, self.cost)) > 1
+        }
         if not found:
             return graph
         rebuilding = Rebuilding(graph)
@@ -59,7 +73,7 @@ class SplitSums:
         return rebuilding.build()
 
 
-def _parts(graph: Graph, node: Node) -> int:
+def _parts(graph: Graph, node: Node, cost: Cost) -> int:
     """Into how many parts the sum of a node goes; 1 where it stays."""
     operator = node.operator
     if not isinstance(operator, Contract) or len(node.inputs) != 2 or len(operator.summed) != 1:
@@ -72,16 +86,24 @@ def _parts(graph: Graph, node: Node) -> int:
     if not alone or any(len(axis) != 1 for axis in operator.output):
         return 1
     rows, columns = (own[0] - own[1], own[1] - own[0])
-    sides = [prod(operator.sizes[each] for each in labels) for labels in (rows, columns)]
-    shared = prod(operator.sizes[each] for each in own[0] & own[1] - {label})
-    if prod(sides) * shared <= FEW and min(sides) < SIDE // 2:
+    height, width = (prod(operator.sizes[each] for each in labels) for labels in (rows, columns))
+    if min(height, width) < SMALLEST:
         return 1
-    blocks = shared * prod(-(-side // SIDE) for side in sides)
-    length = operator.sizes[label]
-    for parts in PARTS:
-        if parts * blocks <= BLOCKS and length % (parts * STEP) == 0 and length >= parts * LEAST:
-            return parts
-    return 1
+    shared = prod(operator.sizes[each] for each in own[0] & own[1] - {label})
+    length, results = operator.sizes[label], shared * height * width
+    size = max(graph.types[name].dtype.bytes for name in node.inputs)
+    along = all(axes[-1] == ((label, 1),) for axes in operator.operands)
+
+    def time(parts: int) -> float:
+        depth = length // parts
+        whole = gcd(depth, *(graph.types[name].shape[-1] for name in node.inputs)) if along else 0
+        own = cost(shared * parts, height, width, depth, size, whole)
+        return own if parts == 1 else own + LAUNCH + 2 * SUM_BYTES * parts * results / EXCHANGED
+
+    fit = [each for each in PARTS if length % (each * STEP) == 0 and length >= each * LEAST]
+    times = {each: time(each) for each in fit}
+    best = min(times, key=times.__getitem__, default=1)
+    return best if best > 1 and times[best] < GAIN * time(1) else 1
 
 
 def _split(operator: Contract, parts: int) -> Contract:

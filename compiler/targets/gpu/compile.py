@@ -19,6 +19,7 @@ from ...pipeline.trace import Trace
 from ...program.ir import Call, Operand, Origin, Place, Program, all_calls
 from ...program.text import to_text as program_text
 from ...program.verify import verify as verify_program
+from ...schedule.rules.gpu.choice import is_group
 from .lower import Launches, launches_of, lower_graph, passes_of
 from .records import read_records
 
@@ -52,7 +53,8 @@ class Backend:
 
 def prepare_graph(graph: Graph, backend: Backend, options: CompileOptions, trace: Trace) -> Graph:
     """The graph as it becomes groups."""
-    passes = passes_of(bool(backend.intrinsics), options.precision)
+    hopper = any(map(is_group, backend.intrinsics))
+    passes = passes_of(bool(backend.intrinsics), options.precision, hopper)
     graph = Pipeline((*options.passes, *passes.passes), trace.observers).run(graph)
     verify(graph)
     trace.step("prepare", lambda: to_text(graph))

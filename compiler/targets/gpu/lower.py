@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dovetail.runtime.gpu.part import KernelEntry, Launch, Repeat, Space, Stride
 from dovetail.runtime.gpu.part import Place as DevicePlace
@@ -37,7 +38,9 @@ from ...program.functions import Lowering
 from ...program.ir import Call, Item, Loop, Operand, Origin, Program
 from ...program.memory import aligned
 from ...schedule.records import NO_RECORDS, KernelRecord, Records, StaleRecordWarning
+from ...schedule.rules.gpu.estimate import Work, tiled_microseconds
 from ...schedule.rules.gpu.group import schedule_group
+from ...schedule.rules.gpu.tensor_tiles import least_microseconds
 from ...schedule.steps.trace import replay
 from .kernels import Kernel, kernels_of, workspace_bytes
 
@@ -74,16 +77,26 @@ TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
 """... for tensor cores."""
 
 
-def passes_of(tensor_cores: bool, precision: Precision) -> Pipeline[Graph]:
+def passes_of(tensor_cores: bool, precision: Precision, hopper: bool = False) -> Pipeline[Graph]:
     """What a graph goes through for a GPU: its floats in 16 bits if asked for; softmax
     and long sums split."""
     passes = (TENSOR_CORE_PASSES if tensor_cores else GPU_PASSES).passes
     if precision is not Precision.FP32:
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
         passes = (*passes, NarrowFloats(precision.dtype), *own)
-    return Pipeline((*passes, SplitSoftmax(), SplitSums()))
+    cost = partial(_product_microseconds, tensor_cores, hopper)
+    return Pipeline((*passes, SplitSoftmax(), SplitSums(cost)))
 
 
+def _product_microseconds(tensor_cores: bool, hopper: bool, *numbers: int) -> float:
+    """See ``split_sums.Cost``."""
+    work = Work(*numbers)
+    if tensor_cores and work.element_bytes < FLOAT_BYTES:
+        return least_microseconds(work, hopper)
+    return tiled_microseconds(work)
+
+
+FLOAT_BYTES = 4
 MOST_WORKSPACE = 1 << 28
 """Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""
 
