@@ -14,6 +14,7 @@ from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
 from ...graph.passes.byte_pairs import BytePairs
 from ...graph.passes.byte_products import ByteProducts
+from ...graph.passes.channels_last import ChannelsLast
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
 from ...graph.passes.expand_integers.expand import ExpandIntegers
@@ -79,7 +80,8 @@ def passes_of(tensor_cores: bool, precision: Precision) -> Pipeline[Graph]:
     if precision is not Precision.FP32:
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
         passes = (*passes, NarrowFloats(precision.dtype), *own)
-    return Pipeline((*passes, SplitSums()))
+    layout = (ChannelsLast(),) if tensor_cores else ()
+    return Pipeline((*passes, *layout, SplitSums()))
 
 
 MOST_WORKSPACE = 1 << 28

@@ -22,9 +22,15 @@ from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .bind import bind_nests
 from .choice import DEFAULT, Choice
-from .tensor_cores import on_tensor_cores
+from .product import product_of
+from .tensor_cores import BLOCKS, on_tensor_cores
 
 __all__ = ["schedule_convolution"]
+
+SIDE, STEP, LEAST = 64, 32, 256
+"""Rows and columns of a tile; a part of a sum is a multiple of the second, and at least the third.
+"""
+PARTS = (16, 12, 9, 8, 6, 4, 3, 2)
 
 
 def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
@@ -34,13 +40,35 @@ def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedu
     Raises ScheduleError where the choice is of warpgroups and they do not suit.
     """
     if choice.groups:
-        return on_tensor_cores(_multiplied(schedule), choice)
+        return _on_tensor_cores(schedule, choice)
     if schedule.intrinsics:
         with suppress(ScheduleError):
-            return on_tensor_cores(_multiplied(schedule), choice)
+            return _on_tensor_cores(schedule, choice)
     with suppress(ScheduleError):
         schedule = _tiled(schedule, choice.channels)
     return bind_nests(schedule, choice.threads)
+
+
+def _on_tensor_cores(schedule: Schedule, choice: Choice) -> Schedule:
+    """As a product of matrices, in parts of its sum where there are few results."""
+    schedule = _multiplied(schedule)
+    product = product_of(schedule.function.body)
+    if product is None:
+        raise ScheduleError("convolution: it is no product of matrices")
+    parts = _parts(product.p[1], product.q[1], product.k[1])
+    if parts > 1:
+        schedule = schedule.split_sum(product.k[0], parts)
+    # What adds the parts has no blocks yet.
+    return bind_nests(on_tensor_cores(schedule, choice), choice.threads)
+
+
+def _parts(rows: int, columns: int, length: int) -> int:
+    """Parts of a sum that let a large GPU have work for all, of tiles of 64."""
+    blocks = -(-rows // SIDE) * -(-columns // SIDE)
+    for parts in PARTS:
+        if parts * blocks <= BLOCKS and length % (parts * STEP) == 0 and length >= parts * LEAST:
+            return parts
+    return 1
 
 
 def _multiplied(schedule: Schedule) -> Schedule:

@@ -23,14 +23,15 @@ __all__ = ["Product", "factor", "product_of"]
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """outer: loops around; p, q, k: rows, columns, the sum, with their extents; acc: the sum's
-    buffer; left, right: those of the operands; dtypes: of an element of each, and of the sum;
-    apart: whether neighbours in the memory of an operand are of two rows or columns; whole: where
-    the sum goes along rows of an operand, numbers of elements that divide the places where it may
-    begin, and 0 where it goes in another way.
+    """outer: loops around; around: their extents; p, q, k: rows, columns, the sum, with their
+    extents; acc: the sum's buffer; left, right: those of the operands; dtypes: of an element of
+    each, and of the sum; apart: whether neighbours in the memory of an operand are of two rows or
+    columns; whole: where the sum goes along rows of an operand, numbers of elements that divide the
+    places where it may begin, and 0 where it goes in another way.
     """
 
     outer: tuple[str, ...]
+    around: tuple[int, ...]
     p: tuple[str, int]
     q: tuple[str, int]
     k: tuple[str, int]
@@ -43,7 +44,9 @@ class Product:
 
 
 def product_of(body: Stmt) -> Product | None:
-    """The form that the rule knows."""
+    """The form that the rule knows: one product, or the parts of one before their sum."""
+    while isinstance(body, Allocate) and isinstance(body.body, Block):
+        body = body.body.statements[0]
     loops: list[tuple[str, int]] = []
     while isinstance(body, For) and isinstance(body.extent, Constant):
         loops.append((body.variable, int(body.extent.value)))
@@ -76,11 +79,14 @@ def product_of(body: Stmt) -> Product | None:
     if q[0] in used[0] or p[0] in used[1]:
         return None
     dtypes = left.dtype, right.dtype, body.buffer.dtype
-    around = tuple(name for name, _ in outer)
+    names, extents = (tuple(each) for each in zip(*outer, strict=True)) if outer else ((), ())
     last = [variables(each.indices[-1]) for each in (first, second)]
     whole = _whole(first, k[0]), _whole(second, k[0])
     apart = p[0] in last[0], q[0] in last[1]
-    return Product(around, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart, whole)
+    sides = p, q, k
+    return Product(
+        names, extents, *sides, body.buffer.name, left.name, right.name, dtypes, apart, whole
+    )
 
 
 def factor(expr: Expr) -> Load | None:
@@ -93,11 +99,22 @@ def factor(expr: Expr) -> Load | None:
 
 
 def _whole(load: Load, name: str) -> int:
-    place = linear(load.indices[-1])
-    if place.coefficient(name) != 1:
-        return 0
-    others = (step for atom, step in place.terms.items() if atom != Variable(name))
-    return gcd(load.buffer.shape[-1], place.constant, *others)
+    """See ``Product``; where rows follow each other, the sum's place in one is a remainder."""
+    place, variable = linear(load.indices[-1]), Variable(name)
+    for atom, step in place.terms.items():
+        if step == 1 and (atom == variable or _is_remainder(atom, variable)):
+            others = [own for other, own in place.terms.items() if other != atom]
+            if all(name not in variables(other) for other in place.terms if other != atom):
+                size = atom.right.value if isinstance(atom, Binary) else 0  # type: ignore[union-attr]
+                return gcd(load.buffer.shape[-1], place.constant, int(size), *others)
+    return 0
+
+
+def _is_remainder(atom: Expr, variable: Variable) -> bool:
+    """Whether it is the variable modulo a number."""
+    if not isinstance(atom, Binary) or atom.function is not BinaryFunction.MOD:
+        return False
+    return atom.left == variable and isinstance(atom.right, Constant)
 
 
 def _reads(expr: Expr) -> bool:

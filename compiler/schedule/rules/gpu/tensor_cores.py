@@ -15,6 +15,8 @@ shared memory have 16 bytes more than they need, so that eight rows which ``ldma
 once lie in different banks.
 """
 
+from math import prod
+
 from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ....loops.intrinsic import Intrinsic
@@ -67,7 +69,7 @@ def _scheduled(
     left = intrinsic.parameters[0]
     depth = left.shape[-1]
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
-    tile = _chosen(choice) or _tile(height, width)
+    tile = _chosen(choice) or _tile(height, width, prod(product.around))
     whole = depth * (choice.parts if length > depth else 1)
     padding = PADDING_BYTES // left.dtype.bytes
     schedule = in_blocks(schedule, product, (tile.rows, tile.columns, whole), padding)
@@ -79,7 +81,7 @@ def _scheduled(
     schedule = in_registers(schedule, product.acc, tile)
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
     # Threads part at the guards of other copies, and must be together for a product after them.
-    ahead = length > whole and all(row and row % whole == 0 for row in product.whole)
+    ahead = length > whole and all(row and row % padding == 0 for row in (*product.whole, length))
     schedule = with_copies(schedule, product, padding, tile.threads, ahead)
     schedule = schedule.unroll(f"{k}.part")
     first = f"{p}.warp.sum"
@@ -103,11 +105,14 @@ def _chosen(choice: Choice) -> TileShape | None:
     return tile
 
 
-def _tile(height: int, width: int) -> TileShape:
-    """The largest that gives enough blocks and adds at most a quarter; else that adds least."""
+def _tile(height: int, width: int, products: int) -> TileShape:
+    """The largest that gives enough blocks and adds at most a quarter; else that adds least.
+
+    products: of the same size, at a time.
+    """
 
     def blocks(tile: TileShape) -> int:
-        return -(-height // tile.rows) * -(-width // tile.columns)
+        return products * -(-height // tile.rows) * -(-width // tile.columns)
 
     def area(tile: TileShape) -> int:
         return blocks(tile) * tile.rows * tile.columns
