@@ -100,21 +100,26 @@ def factor(expr: Expr) -> Load | None:
 
 def _whole(load: Load, name: str) -> int:
     """See ``Product``; where rows follow each other, the sum's place in one is a remainder."""
-    place, variable = linear(load.indices[-1]), Variable(name)
-    for atom, step in place.terms.items():
-        if step == 1 and (atom == variable or _is_remainder(atom, variable)):
-            others = [own for other, own in place.terms.items() if other != atom]
-            if all(name not in variables(other) for other in place.terms if other != atom):
-                size = atom.right.value if isinstance(atom, Binary) else 0  # type: ignore[union-attr]
-                return gcd(load.buffer.shape[-1], place.constant, int(size), *others)
-    return 0
-
-
-def _is_remainder(atom: Expr, variable: Variable) -> bool:
-    """Whether it is the variable modulo a number."""
-    if not isinstance(atom, Binary) or atom.function is not BinaryFunction.MOD:
-        return False
-    return atom.left == variable and isinstance(atom.right, Constant)
+    place = linear(load.indices[-1])
+    moving = [atom for atom in place.terms if name in variables(atom)]
+    if len(moving) != 1 or place.terms[moving[0]] != 1:
+        return 0
+    (atom,) = moving
+    row = load.buffer.shape[-1]
+    others = [place.constant, *(step for each, step in place.terms.items() if each != atom)]
+    if isinstance(atom, Binary) and isinstance(atom.right, Constant):
+        if atom.function is not BinaryFunction.MOD:
+            return 0
+        inner = linear(atom.left)
+        rest = [step for each, step in inner.terms.items() if each != Variable(name)]
+        if inner.coefficient(name) != 1 or any(
+            name in variables(each) for each in inner.terms if each != Variable(name)
+        ):
+            return 0
+        others += [int(atom.right.value), inner.constant, *rest]
+    elif atom != Variable(name):
+        return 0
+    return gcd(row, *others)
 
 
 def _reads(expr: Expr) -> bool:
