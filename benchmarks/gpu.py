@@ -12,9 +12,10 @@ are compared in the first rows alone.  ``bert_base_N`` has twelve layers and N t
 may be a model's file; ``NETWORK:N`` has N images or texts a run.  ``@fp16`` behind a name compiles
 a float32 model so; the others compute as the model says.
 
-On Hopper GPUs (sm_90) products and ``bert`` are also compiled with warpgroups (``wgmma``): each
-tile in ``gpu_warpgroups.py`` is measured in a process of its own, its results compared with the
-default's, and the fastest of the right ones recorded.  Prints a table, and with ``--json FILE``
+On Hopper GPUs (sm_90) modules are for ``cuda:sm_90a``.  With ``--tiles`` products and ``bert`` are
+also compiled with each tile of warpgroups (``wgmma``) in ``gpu_warpgroups.py``: it is measured in a
+process of its own, its results compared with those of the rule's tile, and the fastest of the right
+ones recorded.  Prints a table, and with ``--json FILE``
 writes the figures.
 """
 
@@ -87,21 +88,27 @@ def of_dovetail(path: Path, target: str, device: str, options: CompileOptions) -
     return Engine(lambda inputs: session.run(None, inputs), None, seconds)
 
 
+def default_target(device: str) -> str:
+    """What to compile for: the device's kind, by its architecture where that has a target."""
+    hopper = getattr(open_device(device), "architecture", "") == HOPPER
+    return TARGET if hopper else device.partition(":")[0]
+
+
 def engines_of(
-    name: str, target: str, device: str, precision: Precision, folder: Path
+    name: str, target: str, device: str, precision: Precision, folder: Path, tiles: bool = False
 ) -> dict[str, Engine]:
-    """Every engine that there is; says which are not, and why."""
+    """Every engine that there is; says which are not, and why.  tiles: see the command."""
     network, _, own = name.partition("@")
     path = gpu_model(network, folder)
     options = CompileOptions.from_environment()
     options = replace(options, precision=Precision(own) if own else precision)
     what = f"dovetail {device} {options.precision.value}"
     engines = {what: of_dovetail(path, target, device, options)}
-    if getattr(open_device(device), "architecture", "") == HOPPER and network.startswith(GROUPED):
+    if tiles and default_target(device) == TARGET and network.startswith(GROUPED):
         records = warpgroup_records(path, device, options, folder)
         if records:
             grouped = replace(options, records=(*options.records, records))
-            engines[f"{what} wgmma"] = of_dovetail(path, TARGET, device, grouped)
+            engines[f"{what} tiles"] = of_dovetail(path, TARGET, device, grouped)
     for peer, make in PEERS.items():
         try:
             engines[peer] = make(path, network, options.precision)
@@ -147,10 +154,16 @@ def working(name: str, engines: dict[str, Engine], inputs: Arrays) -> dict[str, 
 
 
 def measure(
-    name: str, target: str, device: str, precision: Precision, runs: int, folder: Path
+    name: str,
+    target: str,
+    device: str,
+    precision: Precision,
+    runs: int,
+    folder: Path,
+    tiles: bool = False,
 ) -> list[Measured]:
     """Every engine that there is, in turn."""
-    engines = engines_of(name, target, device, precision, folder)
+    engines = engines_of(name, target, device, precision, folder, tiles)
     network = name.partition("@")[0]
     path = gpu_model(network, folder)
     inputs = random_inputs(onnx.load(path))
@@ -195,9 +208,10 @@ def rows_of(found: list[Measured]) -> list[tuple[str, ...]]:
 @click.command()
 @click.argument("networks", nargs=-1)
 @click.option("--device", default="cuda", show_default=True, help="cuda, cuda:1, opencl, ...")
-@click.option("--target", help="By default the device's kind: cuda:sm_90a, for example.")
+@click.option("--target", help="By default the device's kind: cuda:sm_90a on Hopper GPUs.")
 @click.option("--precision", type=click.Choice([each.value for each in Precision]), default="fp32")
 @click.option("--runs", default=50, show_default=True)
+@click.option("--tiles", is_flag=True, help="Try all tiles of warpgroups, on Hopper GPUs.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="For the figures.")
 def main(
     networks: tuple[str, ...],
@@ -205,6 +219,7 @@ def main(
     target: str | None,
     precision: str,
     runs: int,
+    tiles: bool,
     output: Path | None,
 ) -> None:
     """Measure NETWORKS."""
@@ -216,8 +231,8 @@ def main(
     every: list[Measured] = []
     with tempfile.TemporaryDirectory() as folder:
         for network in networks or NETWORKS:
-            kind = target or device.partition(":")[0]
-            found = measure(network, kind, device, Precision(precision), runs, Path(folder))
+            kind = target or default_target(device)
+            found = measure(network, kind, device, Precision(precision), runs, Path(folder), tiles)
             every += found
             for row in rows_of(found):
                 table.add_row(*row)

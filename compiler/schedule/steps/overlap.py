@@ -16,6 +16,7 @@ from .site import find_loop, loop_names, rename_loops
 __all__ = ["Overlap"]
 
 DEEP = 4
+FILLED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,14 @@ class Overlap:
                  if k + 1 < N: fill t[(k + 1) % 2] of k + 1
                  invoke wait();  invoke barrier()
 
+    buffers: 3 where fills have two iterations to arrive, and the use comes after:
+
+        ->   fill t[0] of 0;  invoke wait_before();  fill t[1] of 1
+               for k in N:
+                 invoke wait_before();  invoke barrier()
+                 if k + 2 < N: fill t[(k + 2) % 3] of k + 2
+                 use t[k % 3]
+
     buffers: 4 where the use of an iteration goes on in the next one too, and is behind:
 
         ->   fill t[0] of 0;  invoke wait_before();  fill t[1] of 1
@@ -69,14 +78,15 @@ class Overlap:
             buffers.append(body.buffer)
             body = body.body
         count = int(loop.extent.value)
-        if self.buffers not in ((2, DEEP) if self.behind else (2,)) or count < self.buffers // 2:
+        known, distance = (2, DEEP if self.behind else FILLED), 1 if self.buffers == 2 else 2
+        if self.buffers not in known or count < distance:
             raise ScheduleError(f"{what}: {self.buffers} buffers for {count} iterations")
         if not buffers or any(each.scope is not Scope.SHARED for each in buffers):
             raise ScheduleError(f"{what}: it does not allocate shared memory alone")
         statements = body.statements if isinstance(body, Block) else (body,)
         number = self._fills(statements, {each.name for each in buffers}, intrinsics, what)
         fill, use = block(*statements[:number]), block(*statements[number:])
-        parts, distance = self.buffers, self.buffers // 2
+        parts = self.buffers
         index, last = Variable(self.loop), as_index(count)
         taken = loop_names(function.body)
 
@@ -91,17 +101,19 @@ class Overlap:
         used = _part(use, buffers, parts, index % parts)
         barrier = Invoke(BARRIER, ())
         meeting, before = (Invoke(WAIT, ()), barrier), Invoke(WAIT_BEFORE, ())
-        whole: Stmt
-        if parts == DEEP:
-            begin = block(start(0, ".first"), before, start(1, ".second"))
+        begin = block(start(0, ".first"))
+        if distance == 2:
+            begin = block(begin, before, start(1, ".second"))
+        if distance == 2 and self.behind:
             body = block(before, barrier, used, filled)
             whole = block(begin, replace(loop, body=body), *meeting)
+        elif distance == 2:
+            whole = block(begin, replace(loop, body=block(before, barrier, filled, used)))
         elif self.behind:
             body = block(used, filled, *meeting)
-            whole = block(start(0, ".first"), *meeting, replace(loop, body=body))
+            whole = block(begin, *meeting, replace(loop, body=body))
         else:
-            body = block(*meeting, filled, used)
-            whole = block(start(0, ".first"), replace(loop, body=body))
+            whole = block(begin, replace(loop, body=block(*meeting, filled, used)))
         for each in reversed(buffers):
             whole = Allocate(_parts(each, parts), whole)
         return site.simplified(whole)

@@ -1,6 +1,6 @@
 """Where the shared buffers of a block lie when they are more than a kernel may declare.
 
-Then the launch gives the memory: the buffers lie in it one after the other.  Operands of products
+Then the launch gives the memory: all lie in it one after the other.  Operands of products
 of warpgroups always do, each from a multiple of 1024 bytes on, in swizzled rows of 128 bytes.
 Source: CUDA C++ Programming Guide (NVIDIA), compute capability 9.x; ``warpgroups.py``.
 """
@@ -18,6 +18,8 @@ __all__ = ["ALIGNED_BYTES", "SWIZZLED_ROWS", "Shared", "group_count", "group_sum
 
 SWIZZLED_ROWS = 8
 """Rows after which the order of their pieces is the same again."""
+DECLARED_BYTES = 48 << 10
+"""What a kernel may declare."""
 ALIGNED_BYTES = SWIZZLED_ROWS * ATOM_BYTES
 """Where such rows may begin."""
 
@@ -40,20 +42,23 @@ def shared_of(body: Stmt) -> Shared:
     Raises GraphError for operands of products of warpgroups that are not rows of 128 bytes.
     """
     calls = _products(body)
-    if not calls:
+    shared = [
+        stmt.buffer
+        for stmt in walk(body)
+        if isinstance(stmt, Allocate) and stmt.buffer.scope is Scope.SHARED
+    ]
+    if not calls and sum(each.elements * each.dtype.bytes for each in shared) <= DECLARED_BYTES:
         return Shared({}, 0, frozenset())
     swizzled = frozenset(part.buffer.name for call in calls for part in call.operands[:2])
     offsets, place = {}, 0
-    for stmt in walk(body):
-        if isinstance(stmt, Allocate) and stmt.buffer.scope is Scope.SHARED:
-            buffer = stmt.buffer
-            if buffer.name in swizzled and buffer.shape[-1] * buffer.dtype.bytes != ATOM_BYTES:
-                raise GraphError(
-                    f"{buffer.name}: rows of {buffer.shape[-1]} {buffer.dtype}; a warpgroup reads "
-                    f"rows of {ATOM_BYTES} bytes"
-                )
-            offsets[buffer.name] = place
-            place += -(-buffer.elements * buffer.dtype.bytes // ALIGNED_BYTES) * ALIGNED_BYTES
+    for buffer in shared:
+        if buffer.name in swizzled and buffer.shape[-1] * buffer.dtype.bytes != ATOM_BYTES:
+            raise GraphError(
+                f"{buffer.name}: rows of {buffer.shape[-1]} {buffer.dtype}; a warpgroup reads "
+                f"rows of {ATOM_BYTES} bytes"
+            )
+        offsets[buffer.name] = place
+        place += -(-buffer.elements * buffer.dtype.bytes // ALIGNED_BYTES) * ALIGNED_BYTES
     return Shared(offsets, place + ALIGNED_BYTES, swizzled)
 
 

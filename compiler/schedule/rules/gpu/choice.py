@@ -17,10 +17,10 @@ class Choice:
     Products in shared memory: side, depth: rows and columns of a block's tile, and summed elements
     at a time; 0 for the largest that divides.  items: rows and columns of a thread.
 
-    Products on tensor cores: rows, columns: of a block's tile, 0 for what the rule finds best;
-    warps: in the direction of rows, and as many of columns; parts: instructions' depths at a time.
-    groups: warpgroups of Hopper's own instructions, one above the other, 0 for those of warps;
-    buffers: of shared memory for each of their operands.
+    Products on tensor cores: rows, columns: of a block's tile, 0 for what the rule finds best, with
+    all that follows here; warps: in the direction of rows; column_warps: of columns, 0 for as many;
+    parts: instructions' depths at a time.  groups: warpgroups of Hopper's own instructions, one
+    above the other, 0 for those of warps; buffers: of shared memory for each operand.
     """
 
     threads: int = 256
@@ -32,6 +32,7 @@ class Choice:
     rows: int = 0
     columns: int = 0
     warps: int = 2
+    column_warps: int = 0
     parts: int = 2
     groups: int = 0
     buffers: int = 2
@@ -49,13 +50,14 @@ SPACE = {
     "rows": (0, 16, 32, 64, 128, 256),
     "columns": (0, 16, 32, 64, 128, 192, 256),
     "warps": (1, 2, 4),
+    "column_warps": (0, 1, 2, 4),
     "parts": (1, 2, 4),
     "groups": (0, 1, 2),
-    "buffers": (2, 4),
+    "buffers": (2, 3, 4),
 }
 """The values of each field."""
 
-WARPS = ("rows", "columns", "warps", "parts")
+WARPS = ("rows", "columns", "warps", "column_warps", "parts", "buffers")
 OWN = {
     Kind.CONTRACTION: ("threads", "lanes", "side", "depth", "items"),
     Kind.CONVOLUTION: ("threads", "channels"),
@@ -68,7 +70,7 @@ def choices_for(kind: Kind, intrinsics: Mapping[str, Intrinsic]) -> tuple[str, .
     own = OWN.get(kind, ("threads",))
     if not intrinsics or kind not in (Kind.CONTRACTION, Kind.CONVOLUTION):
         return own
-    return (*own, *WARPS, *(["groups", "buffers"] if any(map(is_group, intrinsics)) else []))
+    return (*own, *WARPS, *(["groups"] if any(map(is_group, intrinsics)) else []))
 
 
 def is_group(name: str) -> bool:

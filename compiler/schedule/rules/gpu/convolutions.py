@@ -12,6 +12,7 @@ A thread then reads, and finds inside its border, each element once for four pro
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 from ....errors import ScheduleError
 from ....loops.expressions import Constant, Expr
@@ -21,16 +22,19 @@ from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .bind import bind_nests
-from .choice import DEFAULT, Choice
+from .choice import DEFAULT, Choice, is_group
+from .estimate import Work
 from .product import product_of
-from .tensor_cores import BLOCKS, on_tensor_cores
+from .tensor_cores import on_tensor_cores, work_of
+from .tensor_tiles import least_microseconds
 
 __all__ = ["schedule_convolution"]
 
-SIDE, STEP, LEAST = 64, 32, 256
-"""Rows and columns of a tile; a part of a sum is a multiple of the second, and at least the third.
-"""
-PARTS = (16, 12, 9, 8, 6, 4, 3, 2)
+STEP = 32
+"""A part of a sum is a multiple of it."""
+SUM_BYTES, ADDED_BYTES, LAUNCH = 4, 2.0e6, 2.5
+"""Of a sum; written and read again in a microsecond; microseconds of a kernel more."""
+PARTS = (2, 3, 4, 6, 8, 9, 12, 16)
 
 
 def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
@@ -55,20 +59,23 @@ def _on_tensor_cores(schedule: Schedule, choice: Choice) -> Schedule:
     product = product_of(schedule.function.body)
     if product is None:
         raise ScheduleError("convolution: it is no product of matrices")
-    parts = _parts(product.p[1], product.q[1], product.k[1])
+    parts = _parts(work_of(product), any(map(is_group, schedule.intrinsics)))
     if parts > 1:
         schedule = schedule.split_sum(product.k[0], parts)
     # What adds the parts has no blocks yet.
     return bind_nests(on_tensor_cores(schedule, choice), choice.threads)
 
 
-def _parts(rows: int, columns: int, length: int) -> int:
-    """Parts of a sum that let a large GPU have work for all, of tiles of 64."""
-    blocks = -(-rows // SIDE) * -(-columns // SIDE)
-    for parts in PARTS:
-        if parts * blocks <= BLOCKS and length % (parts * STEP) == 0 and length >= parts * LEAST:
-            return parts
-    return 1
+def _parts(work: Work, hopper: bool) -> int:
+    """The parts of a sum that an estimate finds fastest, with the time to add them; often 1."""
+
+    def cost(parts: int) -> float:
+        split = replace(work, count=work.count * parts, depth=work.depth // parts)
+        bytes_ = 2 * SUM_BYTES * parts * work.rows * work.columns * (parts > 1)
+        return least_microseconds(split, hopper) + bytes_ / ADDED_BYTES + LAUNCH * (parts > 1)
+
+    known = [each for each in PARTS if work.depth % (each * STEP) == 0]
+    return min((1, *known), key=cost)
 
 
 def _multiplied(schedule: Schedule) -> Schedule:

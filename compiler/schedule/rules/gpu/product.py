@@ -1,7 +1,7 @@
 """Products of matrices as the rules see them: rows, columns, the sum, and the operands."""
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from ....dtypes import DType
 from ....loops.affine import linear
@@ -23,15 +23,15 @@ __all__ = ["Product", "factor", "product_of"]
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """outer: loops around; around: their extents; p, q, k: rows, columns, the sum, with their
-    extents; acc: the sum's buffer; left, right: those of the operands; dtypes: of an element of
-    each, and of the sum; apart: whether neighbours in the memory of an operand are of two rows or
-    columns; whole: where the sum goes along rows of an operand, numbers of elements that divide the
-    places where it may begin, and 0 where it goes in another way.
+    """outer: loops around, count: iterations of all of them; p, q, k: rows, columns, the sum, with
+    their extents; acc: the sum's buffer; left, right: those of the operands; dtypes: of an element
+    of each, and of the sum; apart: whether neighbours in the memory of an operand are of two rows
+    or columns; whole: where the sum goes along rows of an operand, numbers of elements that divide
+    the places where it may begin, and 0 where it goes in another way.
     """
 
     outer: tuple[str, ...]
-    around: tuple[int, ...]
+    count: int
     p: tuple[str, int]
     q: tuple[str, int]
     k: tuple[str, int]
@@ -79,13 +79,13 @@ def product_of(body: Stmt) -> Product | None:
     if q[0] in used[0] or p[0] in used[1]:
         return None
     dtypes = left.dtype, right.dtype, body.buffer.dtype
-    names, extents = (tuple(each) for each in zip(*outer, strict=True)) if outer else ((), ())
+    around = tuple(name for name, _ in outer)
     last = [variables(each.indices[-1]) for each in (first, second)]
     whole = _whole(first, k[0]), _whole(second, k[0])
     apart = p[0] in last[0], q[0] in last[1]
-    sides = p, q, k
+    count = prod(extent for _, extent in outer)
     return Product(
-        names, extents, *sides, body.buffer.name, left.name, right.name, dtypes, apart, whole
+        around, count, p, q, k, body.buffer.name, left.name, right.name, dtypes, apart, whole
     )
 
 

@@ -15,33 +15,25 @@ shared memory have 16 bytes more than they need, so that eight rows which ``ldma
 once lie in different banks.
 """
 
-from math import prod
+from contextlib import suppress
+from math import gcd
 
 from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
-from .choice import DEFAULT, Choice
+from .choice import DEFAULT, Choice, is_group
+from .estimate import Work
 from .product import Product, product_of
+from .tensor_tiles import best_choice
 from .tiles import ENDS, in_blocks, with_copies
 from .warpgroups import on_warpgroups
 from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers, in_warps
 
-__all__ = ["on_tensor_cores"]
+__all__ = ["on_tensor_cores", "work_of"]
 
 LEAST = 16
 """Rows and columns of the smallest product that is worth the tiles' overhang."""
-
-
-TILES = (
-    TileShape(128, 128, 2, 4),
-    TileShape(64, 64, 2, 2),
-    TileShape(32, 32, 1, 2),
-    TileShape(16, 32, 1, 1),
-)
-"""From the one that reads least to the one that fits the smallest matrices."""
-BLOCKS = 132
-"""A large GPU runs so many at a time: a smaller tile is taken where a larger one gives fewer."""
 
 
 def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
@@ -57,9 +49,31 @@ def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
         raise ScheduleError(f"product of {', '.join(map(str, sizes))}: too small for tiles")
     if choice.groups:
         return on_warpgroups(schedule, product, choice)
+    intrinsic = _intrinsic(schedule, product)
+    if choice.rows and choice.columns:
+        return _scheduled(schedule, product, intrinsic, choice)
+    work = work_of(product)
+    hopper = any(map(is_group, schedule.intrinsics))
+    best = best_choice(work, hopper, grouped=hopper)
+    if best.groups:
+        with suppress(ScheduleError):
+            return on_warpgroups(schedule, product, best)
+        best = best_choice(work, hopper, grouped=False)
+    return _scheduled(schedule, product, intrinsic, best)
+
+
+def work_of(product: Product) -> Work:
+    """What the product is for an estimate."""
+    (_, rows), (_, columns), (_, length) = product.p, product.q, product.k
+    whole = gcd(*product.whole, length) if all(product.whole) else 0
+    return Work(product.count, rows, columns, length, product.dtypes[0].bytes, whole)
+
+
+def _intrinsic(schedule: Schedule, product: Product) -> Intrinsic:
+    """The instruction of warps that is of the product's types."""
     for intrinsic in schedule.intrinsics.values():
         if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
-            return _scheduled(schedule, product, intrinsic, choice)
+            return intrinsic
     raise ScheduleError(f"on tensor cores: no products of {', '.join(product.dtypes)}")
 
 
@@ -68,8 +82,8 @@ def _scheduled(
 ) -> Schedule:
     left = intrinsic.parameters[0]
     depth = left.shape[-1]
-    (p, height), (q, width), (k, length) = product.p, product.q, product.k
-    tile = _chosen(choice) or _tile(height, width, prod(product.around))
+    (p, _), (q, _), (k, length) = product.p, product.q, product.k
+    tile = _tile(choice)
     whole = depth * (choice.parts if length > depth else 1)
     padding = PADDING_BYTES // left.dtype.bytes
     schedule = in_blocks(schedule, product, (tile.rows, tile.columns, whole), padding)
@@ -81,43 +95,21 @@ def _scheduled(
     schedule = in_registers(schedule, product.acc, tile)
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
     # Threads part at the guards of other copies, and must be together for a product after them.
-    ahead = length > whole and all(row and row % padding == 0 for row in (*product.whole, length))
+    rows = work_of(product).whole
+    ahead = length > whole and rows > 0 and rows % padding == 0
     schedule = with_copies(schedule, product, padding, tile.threads, ahead)
     schedule = schedule.unroll(f"{k}.part")
     first = f"{p}.warp.sum"
     if ahead:
-        schedule = schedule.overlap(f"{k}.steps")
+        schedule = schedule.overlap(f"{k}.steps", buffers=min(choice.buffers, 3))
     else:
         schedule = schedule.barrier(first).barrier(first, after=True)
     return schedule.set_scope(product.acc, Scope.REGISTER)
 
 
-def _chosen(choice: Choice) -> TileShape | None:
-    """The tile that a search asks for; None for the rule's own.
-
-    Raises ScheduleError where warps do not divide it.
-    """
-    if not choice.rows or not choice.columns:
-        return None
-    tile = TileShape(choice.rows, choice.columns, choice.warps, choice.warps)
+def _tile(choice: Choice) -> TileShape:
+    """The tile of a choice.  Raises ScheduleError where warps do not divide it."""
+    tile = TileShape(choice.rows, choice.columns, choice.warps, choice.column_warps or choice.warps)
     if tile.rows % (SIDE * tile.row_warps) or tile.columns % (SIDE * tile.column_warps):
         raise ScheduleError(f"tile of {tile.rows} x {tile.columns}: required multiples of a warp's")
     return tile
-
-
-def _tile(height: int, width: int, products: int) -> TileShape:
-    """The largest that gives enough blocks and adds at most a quarter; else that adds least.
-
-    products: of the same size, at a time.
-    """
-
-    def blocks(tile: TileShape) -> int:
-        return products * -(-height // tile.rows) * -(-width // tile.columns)
-
-    def area(tile: TileShape) -> int:
-        return blocks(tile) * tile.rows * tile.columns
-
-    for tile in TILES:
-        if 4 * area(tile) <= 5 * height * width and blocks(tile) >= BLOCKS:
-            return tile
-    return min(TILES, key=lambda tile: (area(tile), -tile.rows))

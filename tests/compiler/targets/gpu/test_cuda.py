@@ -144,8 +144,8 @@ def test_products_of_warpgroups_are_measured_recorded_and_run(
     (entries,) = subject.entries({problem.key: (candidate, 0.5)}, {problem.key: measured.cost})
     write_entries(tmp_path / "records.json", entries)
     tuned = compile(model, "cuda:sm_90a", CompileOptions(records=(tmp_path / "records.json",)))
-    assert b"wgmma" in source(tuned)
-    assert b"wgmma" not in source(compile(model, "cuda:sm_90a"))
+    assert b"m64n16k16" in source(tuned)
+    assert b"m64n16k16" not in source(compile(model, "cuda:sm_90a"))
     driver.log.clear()
     found = Session(tuned, device).run(None, x)[0]
     assert "cuFuncSetAttribute" in driver.log

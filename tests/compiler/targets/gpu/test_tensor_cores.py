@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
+from dovetail.compiler.options import CompileOptions, Precision
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.session import Session
 from tests.ptx.device import InterpreterDevice
@@ -125,3 +126,51 @@ def test_a_product_of_two_activations_has_the_bytes_of_the_framework(
     assert isinstance(part, GpuPart)
     assert (b"mma.sync.aligned.m16n8k32" in bytes(part.source)) == (size >= 16)
     np.testing.assert_array_equal(Session(module, InterpreterDevice()).run(None, given)[0], want)
+
+
+def test_a_feed_forward_layer_by_warpgroups_is_that_of_the_cpu(tmp_path: Path) -> None:
+    """In float16, with GELU and a residual sum fused after the products."""
+    path, rng = tmp_path / "layer.onnx", np.random.default_rng(6)
+    values = {
+        "w0": rng.standard_normal((64, 128)).astype(np.float32) / 8,
+        "w1": rng.standard_normal((128, 64)).astype(np.float32) / 11,
+        "b0": rng.standard_normal(128).astype(np.float32),
+        "b1": rng.standard_normal(64).astype(np.float32),
+        "half": np.float32(0.5),
+        "root": np.float32(2**-0.5),
+        "one": np.float32(1),
+    }
+    nodes = [
+        helper.make_node(kind, inputs.split(), [output])
+        for kind, inputs, output in (
+            ("MatMul", "x w0", "m0"),
+            ("Add", "m0 b0", "a0"),
+            ("Mul", "a0 root", "scaled"),
+            ("Erf", "scaled", "erf"),
+            ("Add", "erf one", "more"),
+            ("Mul", "a0 more", "twice"),
+            ("Mul", "twice half", "gelu"),
+            ("MatMul", "gelu w1", "m1"),
+            ("Add", "m1 b1", "a1"),
+            ("Add", "a1 x", "y"),
+        )
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 96, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
+    x = rng.standard_normal((2, 96, 64)).astype(np.float32)
+    want = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+    module = compile(path, "cuda:sm_90a", CompileOptions(precision=Precision.FP16))
+    (part,) = module.parts
+    assert isinstance(part, GpuPart)
+    assert b"wgmma.mma_async" in bytes(part.source)
+    with Session(module, InterpreterDevice()) as session:
+        (found,) = session.run(None, {"x": x})
+    assert np.abs(found - want).max() < 2e-3 * np.abs(want).max()

@@ -12,12 +12,14 @@ from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
-from dovetail.compiler.loops.intrinsic import BARRIER, WAIT
+from dovetail.compiler.loops.intrinsic import BARRIER, WAIT, WAIT_BEFORE
 from dovetail.compiler.loops.ir import Allocate, Function, Invoke, Stmt, block
 from dovetail.compiler.loops.rewrite import map_statement
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
+from dovetail.compiler.schedule.rules.gpu.choice import DEFAULT, Choice
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
+from dovetail.compiler.schedule.rules.gpu.tensor_tiles import TILES, registers_of
 from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.schedule.steps.trace import replay, to_record
 from dovetail.compiler.targets.gpu.kernels import kernels_of
@@ -32,10 +34,18 @@ from tests.ptx.text import read_kernels
 from .products import by_rows
 
 BYTES = (DType.INT8, DType.INT8)
+SMALL = Choice(rows=16, columns=32, warps=1)
+DEEP = replace(SMALL, column_warps=2, buffers=3)
 
 
-def scheduled(rows: int, columns: int, depth: int, dtypes: tuple[DType, DType] = BYTES) -> Schedule:
-    schedule = schedule_group(by_rows(rows, columns, depth, dtypes), INTRINSICS)
+def scheduled(
+    rows: int,
+    columns: int,
+    depth: int,
+    dtypes: tuple[DType, DType] = BYTES,
+    choice: Choice = DEFAULT,
+) -> Schedule:
+    schedule = schedule_group(by_rows(rows, columns, depth, dtypes), INTRINSICS, choice)
     name = f"mma_{dtypes[0]}_{dtypes[1]}"
     assert name in invoked(schedule.function)
     return schedule
@@ -100,7 +110,8 @@ def test_large_tiles_are_assembled_and_stay_in_registers(architecture: str, dtyp
     ptxas = find_ptxas()
     if ptxas is None:
         pytest.skip(f"no ptxas: pip install {PACKAGE} (47 MB)")
-    function = scheduled(2048, 2048, 256, (dtype, dtype)).function
+    choice = Choice(rows=128, columns=128, warps=2, column_warps=4, parts=2)
+    function = scheduled(2048, 2048, 256, (dtype, dtype), choice).function
     text = ptx_of(launches_of(program_of(function)).kernels, architecture)
     # 4 x 2 products of 16 x 16, from 4 + 2 fragments, for each of two depths.
     assert text.count("mma.sync") == 2 * 2 * 4 * 2
@@ -108,6 +119,27 @@ def test_large_tiles_are_assembled_and_stay_in_registers(architecture: str, dtyp
     assert ".local" not in text
     ((_, spilled),) = assemble(ptxas, text, architecture).values()
     assert spilled == 0
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_every_tile_is_assembled_and_stays_in_registers(tile: tuple[int, int, int, int]) -> None:
+    """As many registers as the estimate takes it to have, or fewer."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip(f"no ptxas: pip install {PACKAGE} (47 MB)")
+    rows, columns, row_warps, column_warps = tile
+    choice = Choice(
+        rows=rows, columns=columns, warps=row_warps, column_warps=column_warps, parts=4, buffers=3
+    )
+    function = scheduled(1024, 1024, 512, (DType.FLOAT16, DType.FLOAT16), choice).function
+    launches = launches_of(program_of(function))
+    ((used, spilled),) = assemble(ptxas, ptx_of(launches.kernels, "sm_80"), "sm_80").values()
+    assert spilled == 0
+    assert used <= registers_of(choice)
+    (entry,) = launches.entries
+    declared = [3 * each * (128 + 16) for each in (rows, columns)]
+    given = sum(-(-each // 1024) * 1024 for each in declared) + 1024
+    assert entry.shared_bytes == (0 if sum(declared) <= 48 << 10 else given)
 
 
 def without(function: Function, name: str, number: int) -> Function:
@@ -135,15 +167,41 @@ def without(function: Function, name: str, number: int) -> Function:
 def test_a_missing_barrier_or_wait_is_found(
     depth: int, name: str, number: int, message: str
 ) -> None:
-    function = scheduled(32, 32, depth).function
+    function = scheduled(32, 32, depth, choice=SMALL).function
     assert invoked(function).count(BARRIER) == (2 if depth % 64 else 1)
     kernels_of(function)
     with pytest.raises(GraphError, match=message):
         kernels_of(without(function, name, number))
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "message"),
+    [
+        (BARRIER, 0, r"in\d.tile: a thread of .* at the same time"),
+        (WAIT_BEFORE, 0, r"in\d.tile: o0.warp.sum may touch what a copy of .* has not ended with"),
+        (WAIT_BEFORE, 1, r"in\d.tile: .* may touch what a copy of .* has not ended with"),
+    ],
+)
+def test_copies_of_two_steps_are_waited_for(name: str, number: int, message: str) -> None:
+    function = scheduled(32, 32, 256, choice=DEEP).function
+    kernels_of(function)
+    with pytest.raises(GraphError, match=message):
+        kernels_of(without(function, name, number))
+
+
+@pytest.mark.parametrize("depth", [128, 192, 320])
+def test_loops_and_ptx_with_three_buffers_agree_with_numpy(depth: int) -> None:
+    function = scheduled(32, 64, depth, choice=DEEP).function
+    verify(function, INTRINSICS)
+    given = operands(np.random.default_rng(5), 32, 64, depth, BYTES)
+    want = expected(given, np.int32)
+    found = interpret(function, given, seed=1, intrinsics=INTRINSICS)["out0"]
+    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(run_ptx(function, given)["out0"], want)
+
+
 def test_interpreted_copies_are_there_only_after_a_wait() -> None:
-    function = scheduled(16, 32, 128).function
+    function = scheduled(16, 32, 128, choice=SMALL).function
     given = operands(np.random.default_rng(2), 16, 32, 128, BYTES)
     launches = launches_of(program_of(function))
     text = ptx_of(launches.kernels, "sm_80")

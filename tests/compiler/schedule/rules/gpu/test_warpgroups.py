@@ -216,16 +216,30 @@ def test_tiles_that_do_not_fit_are_refused(sizes: Sizes, choice: Choice, message
         schedule_group(by_rows(*sizes, HALF), HOPPER, choice)
 
 
-def test_warpgroups_are_a_choice_and_not_the_rule() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "dtypes", "tile"),
+    [
+        ((4096, 4096, 4096), HALF, "wgmma_float16_float16_192"),
+        ((1024, 768, 3072), HALF, "wgmma_float16_float16_64"),
+        ((512, 512, 512), BYTES, "wgmma_int8_int8_64"),
+        ((4096, 4096, 4000), HALF, "mma_float16_float16"),
+        ((16, 4096, 4096), HALF, "mma_float16_float16"),
+    ],
+)
+def test_the_rule_takes_warpgroups_where_they_suit(sizes: Sizes, dtypes: Types, tile: str) -> None:
+    definition = by_rows(*sizes, dtypes)
+    schedule = schedule_group(definition, HOPPER)
+    assert tile in invoked(schedule.function)
+    again = replay(definition.function, to_record(schedule), HOPPER)
+    assert again.function == schedule.function
+    other = schedule_group(definition, INTRINSICS).function
+    assert not any(map(re.compile("wgmma").match, invoked(other)))
+
+
+def test_warpgroups_are_a_choice_on_hopper_alone() -> None:
     definition = by_rows(128, 128, 128, HALF)
-    default, chosen = (
-        schedule_group(definition, HOPPER, each)
-        for each in (Choice(), Choice(rows=64, columns=128, groups=1, parts=1))
-    )
-    assert not any(map(re.compile("wgmma").match, invoked(default.function)))
+    chosen = schedule_group(definition, HOPPER, Choice(rows=64, columns=128, groups=1, parts=1))
     assert "wgmma_float16_float16_128" in invoked(chosen.function)
-    again = replay(definition.function, to_record(chosen), HOPPER)
-    assert again.function == chosen.function
     assert "groups" in choices_for(Kind.CONTRACTION, HOPPER)
     assert "groups" not in choices_for(Kind.CONTRACTION, INTRINSICS)
     with pytest.raises(ScheduleError, match="no such intrinsic"):

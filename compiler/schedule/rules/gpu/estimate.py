@@ -1,0 +1,128 @@
+"""How long a product of matrices takes by tiles on a large GPU: to choose between tiles.
+
+Blocks run in waves, as many at a time as each multiprocessor has registers, shared memory and
+threads for.  In a step all blocks of a wave copy rows of operands, and multiply them.  The step
+takes as long as the slowest of these: the second level's cache, the multiprocessor's own way to it,
+tensor cores, and the time that a copy takes to arrive.
+
+    step = max(copied / L2_BYTES, copied of one / OWN_BYTES, products / RATE, LATENCY / steps ahead)
+    microseconds = sum over waves (step * steps + START)
+
+Constants are for an H100 (SXM), fitted to 19 kernels measured on one on 2026-11-26, by ``mma`` and
+by ``wgmma``: within a quarter for products alone, without what is fused after them.  Another GPU
+has others, and mostly the same best tiles.
+"""
+
+from dataclasses import dataclass, replace
+
+__all__ = ["MULTIPROCESSORS", "Tiling", "Work", "microseconds"]
+
+MULTIPROCESSORS = 132
+L2_BYTES = 5.2e6
+"""A microsecond, of all, in rows of 128 bytes; measured in all kernels by ``wgmma``."""
+HALF_L2_BYTES = 3.7e6
+"""The same in rows of 64 bytes; measured in products by ``mma``."""
+OWN_BYTES = 6.0e4
+"""A microsecond, of one multiprocessor whose neighbours rest: half of its 64 bytes a cycle."""
+PRODUCTS = 7.5e6
+"""A microsecond, of one multiprocessor: two of float16, four of int8; 989 TFLOP/s in all."""
+WARP_RATE = 0.63
+"""The part of these that ``mma`` reaches: at best, with ``BUSY`` warps."""
+BUSY = 8
+MEETING = 0.05
+"""Microseconds of a step in which a block's warps meet and nothing goes on."""
+LATENCY = 0.27
+"""Microseconds of a step that waits for its copy; measured with one warp a multiprocessor."""
+START = 1.5
+"""Microseconds from a block's first copy to its first product, and to store its results."""
+ELEMENTS = 2.3e3
+"""Copied one by one, with their borders: a microsecond, of one multiprocessor; measured in 3x3
+convolutions.
+"""
+ELEMENT = 0.07
+"""Microseconds that a thread takes for one of them."""
+
+THREADS, REGISTERS, SHARED_BYTES, BLOCKS = 2048, 1 << 16, 227 << 10, 32
+"""Of a multiprocessor; source: CUDA C++ Programming Guide, compute capability 9.0."""
+RESERVED_BYTES = 1 << 10
+"""Shared memory that a block takes besides its own."""
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """count: products side by side, each of rows, columns and depth; element_bytes: of operands.
+
+    whole: elements that divide all rows of operands in memory, 0 where none do: then elements are
+    copied one by one.
+    """
+
+    count: int
+    rows: int
+    columns: int
+    depth: int
+    element_bytes: int
+    whole: int
+
+    @property
+    def by_elements(self) -> "Work":
+        """With operands that are copied one by one."""
+        return replace(self, whole=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """rows, columns: of a block's tile.  step_bytes: of each row of operands, in a step.
+
+    registers: of a thread.  shared_bytes: of a block.  ahead: steps that copies have to arrive.
+    grouped: whether warpgroups multiply.
+    """
+
+    rows: int
+    columns: int
+    threads: int
+    step_bytes: int
+    registers: int
+    shared_bytes: int
+    ahead: int
+    grouped: bool = False
+
+    @property
+    def resident(self) -> int:
+        """Blocks that a multiprocessor runs at a time; 0 where none fits."""
+        return min(
+            BLOCKS,
+            THREADS // self.threads,
+            REGISTERS // (self.threads * self.registers),
+            SHARED_BYTES // (self.shared_bytes + RESERVED_BYTES),
+        )
+
+
+def microseconds(work: Work, tiling: Tiling) -> float:
+    """The estimate; infinity for a tile that does not fit."""
+    resident = tiling.resident
+    if not resident:
+        return float("inf")
+    blocks = work.count * -(-work.rows // tiling.rows) * -(-work.columns // tiling.columns)
+    steps = -(-work.depth * work.element_bytes // tiling.step_bytes)
+    waves, rest = divmod(blocks, MULTIPROCESSORS * resident)
+    whole = waves * _wave(work, tiling, MULTIPROCESSORS * resident, steps)
+    return whole + (_wave(work, tiling, rest, steps) if rest else 0.0)
+
+
+def _wave(work: Work, tiling: Tiling, blocks: int, steps: int) -> float:
+    each = -(-blocks // MULTIPROCESSORS)
+    rows, size = tiling.rows + tiling.columns, tiling.step_bytes
+    warps = each * tiling.threads // WARP
+    rate = PRODUCTS * (1.0 if tiling.grouped else WARP_RATE * min(1.0, warps / BUSY))
+    products = each * tiling.rows * tiling.columns * size / rate
+    step = max(products, LATENCY / max(tiling.ahead, 1))
+    meeting = 0.0 if tiling.grouped else MEETING
+    if not work.whole:
+        elements = rows * size // work.element_bytes
+        step += max(each * elements / ELEMENTS, elements / tiling.threads * ELEMENT)
+    else:
+        copied = rows * size
+        total = L2_BYTES if size >= 128 else HALF_L2_BYTES * min(1.0, size / 64)
+        step = max(step, blocks * copied / total, each * copied / OWN_BYTES)
+    return (step + meeting) * steps + START
