@@ -61,15 +61,17 @@ def network(path: Path, case: tuple[int, ...]) -> np.ndarray:
     return rng.standard_normal(given).astype(np.float32)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "target"), [*((each, "cuda") for each in CASES), ((1, 64, 14, 96, 1, 1, 1), "cuda:sm_90a")]
+)
 def test_a_network_in_float16_has_the_framework_s_answers(
-    case: tuple[int, ...], tmp_path: Path
+    case: tuple[int, ...], target: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "network.onnx"
     x = network(path, case)
     want = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
     options = replace(CompileOptions(), precision=Precision.FP16)
-    module = compile(path, "cuda", options)
+    module = compile(path, target, options)
     (part,) = module.parts
     assert isinstance(part, GpuPart)
     assert b"cp.async.cg.shared.global" in bytes(part.source)
