@@ -152,6 +152,8 @@ def _without(stmt: Stmt, buffers: Mapping[str, object]) -> Stmt:
 
 def _pieces(function: Function, stmt: Stmt, handed: list[Buffer]) -> list[_Piece]:
     """The statement in pieces; handed: gets the buffers that several of them use."""
+    if _is_one_block(stmt):
+        return [_Piece(stmt, True)]
     match stmt:
         case Block(statements=statements):
             found = [each for inner in statements for each in _pieces(function, inner, handed)]
@@ -174,6 +176,14 @@ def _pieces(function: Function, stmt: Stmt, handed: list[Buffer]) -> list[_Piece
         case _:
             bound = any(isinstance(each, For) and each.kind in BOUND for each in walk(stmt))
             return [_Piece(stmt, bound)]
+
+
+def _is_one_block(stmt: Stmt) -> bool:
+    """Whether threads hand shared memory to each other in it, and no loop is over blocks."""
+    every = list(walk(stmt))
+    if any(isinstance(each, For) and each.kind is LoopKind.BLOCK for each in every):
+        return False
+    return any(isinstance(each, Allocate) and each.buffer.scope is Scope.SHARED for each in every)
 
 
 def _merged(pieces: list[_Piece]) -> list[_Piece]:

@@ -25,6 +25,7 @@ from ...graph.passes.fuse_attention import FuseAttention
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...graph.passes.narrow_floats import NarrowFloats
+from ...graph.passes.split_softmax import SplitSoftmax
 from ...graph.passes.split_sums import SplitSums
 from ...graph.passes.wide_sums import WideSums
 from ...loops.intrinsic import Intrinsic
@@ -75,13 +76,14 @@ TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
 
 
 def passes_of(tensor_cores: bool, precision: Precision) -> Pipeline[Graph]:
-    """What a graph goes through for a GPU: its floats in 16 bits if asked for, long sums split."""
+    """What a graph goes through for a GPU: its floats in 16 bits if asked for; softmax
+    and long sums split."""
     passes = (TENSOR_CORE_PASSES if tensor_cores else GPU_PASSES).passes
     if precision is not Precision.FP32:
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
         passes = (*passes, NarrowFloats(precision.dtype), *own)
     layout = (ChannelsLast(),) if tensor_cores else ()
-    return Pipeline((*passes, *layout, SplitSums()))
+    return Pipeline((*passes, SplitSoftmax(), *layout, SplitSums()))
 
 
 MOST_WORKSPACE = 1 << 28

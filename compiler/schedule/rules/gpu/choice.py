@@ -60,7 +60,7 @@ SPACE = {
 WARPS = ("rows", "columns", "warps", "column_warps", "parts", "buffers")
 OWN = {
     Kind.CONTRACTION: ("threads", "lanes", "side", "depth", "items"),
-    Kind.CONVOLUTION: ("threads", "channels"),
+    Kind.CONVOLUTION: ("threads", "channels", "lanes"),
     Kind.ATTENTION: (),
 }
 

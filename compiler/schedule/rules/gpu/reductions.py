@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from math import prod
 
 from ....errors import ScheduleError
-from ....loops.expressions import Constant, Scope
+from ....loops.affine import linear
+from ....loops.expressions import Constant, Load, Scope
 from ....loops.ir import Allocate, Block, For, LoopKind, Stmt, Update
-from ....loops.traverse import walk
+from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
 from .choice import DEFAULT
 
@@ -23,14 +24,23 @@ __all__ = ["schedule_reduction"]
 
 LEAST_LANES = 32
 MOST_RESULTS = 1 << 11
-"""With more of them, there is a thread for each."""
+"""Of so many each has a block, whatever it reads; of more, ..."""
 LEAST_SUM = 1 << 8
+LEAST_ROW = 1 << 6
+"""... those of rows that lie in memory as they are summed, so long, or longer; ..."""
+LANE_MICROSECONDS, BLOCK_MICROSECONDS = 3.2e-6, 2.0
+"""... and those for which blocks are faster.  They take so long for an element of all sums, ..."""
+ITERATION_MICROSECONDS = 0.05
+"""... and a thread with a sum of its own for each of its elements.  Measured in convolutions of few
+pixels, on an H100 on 2026-11-26.
+"""
 
 
 def schedule_reduction(schedule: Schedule, most: int = DEFAULT.lanes) -> Schedule:
-    """As above, by at most so many threads, or 32, if they divide the sum.
+    """As above, by at most so many threads, or by 32.
 
-    Raises ScheduleError where the nest is not one such sum.
+    Raises ScheduleError where the nest is not one such sum, and where a thread for each result is
+    better.
     """
     stmt: Stmt = schedule.function.body
     outer: list[tuple[str, int]] = []
@@ -41,18 +51,27 @@ def schedule_reduction(schedule: Schedule, most: int = DEFAULT.lanes) -> Schedul
     parts = inner.statements if isinstance(inner, Block) else ()
     if len(parts) < 2 or not isinstance(parts[1], For):
         raise ScheduleError("a sum: required one nest with a start, a sum and a result")
-    summed = _sum(parts[1])
+    summed, update = _sum(parts[1])
     name, extent = summed[-1]
-    lanes = next((each for each in (most, LEAST_LANES) if extent % each == 0), 0)
-    few = prod(each for _, each in outer) <= MOST_RESULTS
-    if not few or not lanes or prod(each for _, each in summed) < LEAST_SUM:
-        raise ScheduleError("a sum: required few results, and many elements for each")
+    length = prod(each for _, each in summed)
+    if not _is_worth(
+        prod(each for _, each in outer), length, extent >= LEAST_LANES and _is_row(update, name)
+    ):
+        raise ScheduleError("a sum: required few results, or rows, and many elements for each")
+    sizes = (most, LEAST_LANES)
+    rest = most if length >= 8 * most else LEAST_LANES
+    if len(summed) > 1 and not any(extent % each == 0 for each in sizes):
+        for number, (each, _) in enumerate(summed[1:]):
+            fused = f"{summed[0][0]}.all{number}"
+            schedule, name = schedule.fuse(name if number else summed[0][0], each, fused), fused
+        summed, extent = [(name, length)], length
+    lanes = next((each for each in sizes if extent % each == 0), rest)
     lane, part = f"{name}.lane", f"{name}.part"
-    schedule = schedule.split(name, lanes, "exact", f"{name}.round", lane)
+    schedule = schedule.split(name, lanes, "guard", f"{name}.round", lane)
     rounds = [each for each, _ in summed[:-1]]
     schedule = schedule.reorder(lane, *rounds, f"{name}.round").rfactor(lane, lane, part)
-    first = _first_loop(schedule, part)
-    schedule = schedule.set_scope(part, Scope.SHARED)
+    first, last = (_loop(schedule, f"{part}.{each}.") for each in ("first", "last"))
+    schedule = schedule.set_scope(part, Scope.SHARED).unroll(last)
     schedule = schedule.bind(first, LoopKind.THREAD).bind(lane, LoopKind.THREAD)
     schedule = schedule.barrier(lane, after=True)
     for each, _ in outer:
@@ -60,20 +79,40 @@ def schedule_reduction(schedule: Schedule, most: int = DEFAULT.lanes) -> Schedul
     return schedule
 
 
-def _sum(stmt: Stmt) -> Sequence[tuple[str, int]]:
-    """The summed loops, one in the other down to the update."""
+def _is_worth(results: int, length: int, row: bool) -> bool:
+    """Whether threads should share each sum."""
+    if results <= MOST_RESULTS and length >= LEAST_SUM:
+        return True
+    if row:
+        return length >= LEAST_ROW
+    shared = LANE_MICROSECONDS * results * length + BLOCK_MICROSECONDS
+    return length >= LEAST_SUM and shared < ITERATION_MICROSECONDS * length
+
+
+def _is_row(update: Update, name: str) -> bool:
+    """Whether all elements that a sum reads lie side by side, in the order of the loop ``name``."""
+    read = [each for each in loads(update.value) if name in _names(each)]
+    return bool(read) and all(linear(each.indices[-1]).coefficient(name) == 1 for each in read)
+
+
+def _names(load: Load) -> set[str]:
+    return {name for each in load.indices for name in variables(each)}
+
+
+def _sum(stmt: Stmt) -> tuple[Sequence[tuple[str, int]], Update]:
+    """The summed loops, one in the other, and the update in them."""
     found = []
     while isinstance(stmt, For) and isinstance(stmt.extent, Constant):
         found.append((stmt.variable, int(stmt.extent.value)))
         stmt = stmt.body
     if not found or not isinstance(stmt, Update):
         raise ScheduleError("a sum: required loops of constant extents around one update")
-    return found
+    return found, stmt
 
 
-def _first_loop(schedule: Schedule, part: str) -> str:
-    """The loop that sets the parts to nothing."""
+def _loop(schedule: Schedule, start: str) -> str:
+    """The loop whose name begins so."""
     for stmt in walk(schedule.function.body):
-        if isinstance(stmt, For) and stmt.variable.startswith(f"{part}.first."):
+        if isinstance(stmt, For) and stmt.variable.startswith(start):
             return stmt.variable
-    raise ScheduleError("a sum: its parts have no start")
+    raise ScheduleError(f"a sum: no loop is called {start}")
