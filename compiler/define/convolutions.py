@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..graph.operators.contractions import Convolution
+from ..graph.operators.contractions import Convolution, PixelConvolution
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load
 from ..loops.expressions import Scope as Memory
 from ..loops.ir import Allocate, Stmt, Store, Update, block, loops
@@ -16,21 +16,39 @@ def convolution(
     operator: Convolution, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """One element of the output after the other; what lies outside the input is not read."""
+    return _loops(operator, operands, results[0], scope, 1)
+
+
+def pixel_convolution(
+    operator: PixelConvolution, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+) -> Stmt:
+    """The same, with the channels of all three last."""
+    own = operator.convolution
+    return _loops(own, operands, results[0], scope, len(own.strides) + 1)
+
+
+def _loops(
+    operator: Convolution, operands: Sequence[Operand], result: Result, scope: Scope, axis: int
+) -> Stmt:
+    """axis: of the channels."""
     x, w = operands
-    result, dtype = results[0], operator.dtype
-    rank, per_group = len(operator.strides), w.type.shape[1]
+    dtype = operator.dtype
+    rank = len(operator.strides)
     shape = result.type.shape
     if 0 in shape:
         return block()
-    outer, (batch, channel, *places) = over(shape, "o", scope)
-    group = Binary(BinaryFunction.FLOORDIV, channel, index(shape[1] // operator.groups))
-    inner, (depth, *taps) = over(w.type.shape[1:], "k", scope)
+    outer, (batch, *places) = over(shape, "o", scope)
+    channel = places.pop(axis - 1)
+    inner, taps = over(w.type.shape[1:], "k", scope)
+    depth, taps = taps[axis - 1], (*taps[: axis - 1], *taps[axis:])
+    sizes = [size for place, size in enumerate(x.type.shape) if place not in (0, axis)]
+    group = Binary(BinaryFunction.FLOORDIV, channel, index(shape[axis] // operator.groups))
     inside: Expr | None = None
     where: list[Expr] = []
     for i in range(rank):
         at: Expr = places[i] * operator.strides[i] + taps[i] * operator.dilations[i]
         at = at - operator.pads[i][0]
-        step, size = operator.expansions[i], x.type.shape[2 + i]
+        step, size = operator.expansions[i], sizes[i]
         condition = (at >= 0) & (at < (size - 1) * step + 1)
         if step > 1:
             condition = condition & Binary(BinaryFunction.EQ, at % step, zero())
@@ -38,16 +56,25 @@ def convolution(
         where.append(at // step if step > 1 else at)
     assert inside is not None
     nought = Constant(0, dtype)
-    source = (batch, group * per_group + depth, *where)
-    value = converted(x.where(inside, source, Constant(0, x.type.dtype)), dtype)
-    product = Binary(BinaryFunction.MUL, value, converted(w[(channel, depth, *taps)], dtype))
+    source = _at(where, axis - 1, group * w.type.shape[axis] + depth)
+    value = converted(x.where(inside, (batch, *source), Constant(0, x.type.dtype)), dtype)
+    weight = converted(w[(channel, *_at(taps, axis - 1, depth))], dtype)
+    product = Binary(BinaryFunction.MUL, value, weight)
     total = Buffer(scope.fresh("acc"), (), dtype, Memory.REGISTER)
     body = block(
         Store(total, (), nought),
         loops(inner, Update(total, (), BinaryFunction.ADD, product)),
-        result.store((batch, channel, *places), Load(total, ())),
+        result.store((batch, *_at(places, axis - 1, channel)), Load(total, ())),
     )
     return loops(outer, Allocate(total, body))
 
 
-CONVOLUTIONS: Mapping[type[Any], Anchor] = {Convolution: convolution}
+def _at(places: Sequence[Expr], axis: int, channel: Expr) -> tuple[Expr, ...]:
+    """The indices with that of the channel among them."""
+    return (*places[:axis], channel, *places[axis:])
+
+
+CONVOLUTIONS: Mapping[type[Any], Anchor] = {
+    Convolution: convolution,
+    PixelConvolution: pixel_convolution,
+}

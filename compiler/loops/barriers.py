@@ -8,6 +8,8 @@ What an asynchronous copy, or another asynchronous intrinsic, touches must rest 
 waits for it, whatever barriers come before that; other threads see it after a barrier that follows,
 so that one directly after each wait is required.
 
+Zeros that are stored where a copy has no source (``fills.py``) belong to the copy.
+
 Registers are each thread's own, so that only such intrinsics leave them in no order; where a nest
 uses those of another thread, ``targets/gpu`` refuses it.
 """
@@ -21,6 +23,7 @@ from .accesses import Access, accesses
 from .bounds import Bounds
 from .dependence import Order, may_meet
 from .expressions import Constant, Expr, Scope, Variable, as_index
+from .fills import fill_of
 from .intrinsic import BARRIER, WAIT, WAIT_BEFORE, Intrinsic
 from .ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, While
 from .rewrite import substitute
@@ -265,7 +268,7 @@ def _meeting(
     together = alike[0] == alike[1] and None not in alike[0] and not copies
     threads = chains[0] if together else []
     bodies = [one.nest, other.nest] if not threads else [chains[0][-1].body, chains[1][-1].body]
-    found = []
+    found, fills = [], set()
     for phase, body, chain in zip((one, other), bodies, chains, strict=True):
         inner = phase.around[len(shared) :]
         # Iterations of loops around this nest alone are any, whatever those of the other are.
@@ -276,8 +279,13 @@ def _meeting(
         if threads:
             pairs = zip(chain, threads, strict=True)
             names |= {each.variable: Variable(mine.variable) for each, mine in pairs}
-        loops = (*shared, *threads, *own)
-        found.append(accesses(substitute(body, dict(names)), Bounds(), intrinsics, loops))
+        loops, renamed = (*shared, *threads, *own), substitute(body, dict(names))
+        fills |= {id(fill[1]) for each in walk(renamed) if (fill := fill_of(each))}
+        found.append(accesses(renamed, Bounds(), intrinsics, loops))
+
+    def is_copy(access: Access) -> bool:
+        return id(access.statement) in fills or _is_copy(access.statement, intrinsics)
+
     apart: list[dict[str, Order]] = [{}]
     if threads:
         names_ = [loop.variable for loop in threads]
@@ -287,16 +295,16 @@ def _meeting(
             for order in (Order.LATER, Order.EARLIER)
         ]
     for first in found[0]:
-        if copies and not _is_copy(first.statement, intrinsics):
+        if copies and not is_copy(first):
             continue
         for second in found[1]:
-            if copies and one is other and not orders and _is_copy(second.statement, intrinsics):
+            if copies and one is other and not orders and is_copy(second):
                 continue
             same = first.buffer.name == second.buffer.name
             kept = first.private is not None or second.private is not None
             if first.buffer.scope is Scope.REGISTER:
                 # Asynchronous sums of one array are in order; all else waits for them.
-                kept = kept or not copies or _is_copy(second.statement, intrinsics)
+                kept = kept or not copies or is_copy(second)
             if not same or kept or not (first.writes or second.writes):
                 continue
             if any(may_meet(first, second, {**given, **each}) for each in apart):

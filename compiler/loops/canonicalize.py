@@ -12,6 +12,7 @@ from ..dtypes import DType
 from .affine import linear
 from .bounds import Bounds
 from .expressions import Binary, BinaryFunction, Constant, Expr, Variable
+from .fills import fill_of
 from .ir import (
     Allocate,
     Block,
@@ -80,6 +81,8 @@ class _Canonicalizer:
                 return block(*parts)
             case For():
                 return self._for(stmt, here)
+            case If() if fill_of(stmt) is not None:
+                return self._fill(stmt, here)
             case If(condition=condition, then=then, otherwise=otherwise):
                 return self._if(expr(condition), then, otherwise, here)
             case While(condition=condition, body=body):
@@ -140,3 +143,22 @@ class _Canonicalizer:
             return first if first == Block(()) else If(condition, first)
         second = self.statement(otherwise, Simplifier(bounds.where(condition, False)))
         return If(condition, first, None if second == Block(()) else second)
+
+    def _fill(self, stmt: If, here: Simplifier) -> Stmt:
+        """As any other choice, but both branches say alike where they write."""
+        condition = here.expr(stmt.condition)
+        if isinstance(condition, Constant):
+            return self._if(condition, stmt.then, stmt.otherwise, here)
+        copy, zeros = stmt.then, stmt.otherwise
+        assert isinstance(copy, Invoke)
+        assert isinstance(zeros, For)
+        assert isinstance(zeros.body, Store)
+        source, target = copy.operands
+        inside = Simplifier(here.bounds.where(condition))
+        target = replace(target, start=tuple(map(here.expr, target.start)))
+        source = replace(source, start=tuple(map(inside.expr, source.start)))
+        own = Simplifier(here.bounds.loop(zeros.variable, zeros.extent))
+        *first, last = target.start
+        places = (*first, own.expr(last + Variable(zeros.variable)))
+        filled = replace(zeros, body=replace(zeros.body, indices=places))
+        return If(condition, replace(copy, operands=(source, target)), filled)

@@ -48,7 +48,7 @@ class Copies:
         """One instruction of some lanes.  Raises UnknownInstructionError."""
         name, operands = ".".join(instruction.words), instruction.operands
         match name:
-            case "cp.async.cg.shared.global" if operands[2:] == ("16",):
+            case "cp.async.cg.shared.global" if operands[2] == "16":
                 self._begin(machine, operands, chosen)
             case "cp.async.commit_group":
                 self.groups[chosen] += 1
@@ -60,9 +60,16 @@ class Copies:
                 raise UnknownInstructionError(name)
 
     def _begin(self, machine: "Machine", operands: tuple[str, ...], chosen: Array) -> None:
-        source = machine.places(operands[1], chosen)
-        memory, index = machine.memory_of(source, 16, chosen)
-        data = memory[index].reshape(chosen.size, 16)
+        """A fourth operand is how many bytes are read; the others are zeros."""
+        given = np.full(chosen.size, 16)
+        if operands[3:]:
+            given = machine.read(operands[3], np.dtype(np.int32), chosen)
+        data = np.zeros((chosen.size, 16), np.uint8)
+        for count in np.unique(given[given > 0]):
+            own = given == count
+            source = machine.places(operands[1], chosen)[own]
+            memory, index = machine.memory_of(source, int(count), chosen[own])
+            data[own, : int(count)] = memory[index].reshape(own.sum(), int(count))
         target = machine.places(operands[0], chosen)
         machine.require_multiples(target, 16)
         memory, (rows, columns) = machine.memory_of(target, 16, chosen)

@@ -16,7 +16,15 @@ from ...errors import GraphError
 from ..types import TensorType
 from .protocol import Array, Fusion, require, require_inputs
 
-__all__ = ["Axis", "Contract", "Convolution", "Determinant", "contract", "output_size"]
+__all__ = [
+    "Axis",
+    "Contract",
+    "Convolution",
+    "Determinant",
+    "PixelConvolution",
+    "contract",
+    "output_size",
+]
 
 Axis = tuple[tuple[int, int], ...]
 """(label, step) pairs: the index on this axis is the sum of ``step * label``."""
@@ -242,6 +250,33 @@ class Convolution:
             for axis, (first, last) in enumerate(self.pads)
         )
         return np.asarray(padded[(slice(None), slice(None), *cut)])
+
+
+@dataclass(frozen=True, slots=True)
+class PixelConvolution:
+    """``convolution`` of images with their channels last.
+
+    x: [N, *spatial, C], w: [O, *kernel, C / groups] to dtype[N, *result, O].
+    """
+
+    convolution: Convolution
+
+    fusion: ClassVar[Fusion] = Fusion.CONTRACTION
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Raises GraphError as the convolution does."""
+        require_inputs(self, inputs, 2)
+        given = tuple(
+            TensorType((*each.shape[:1], *each.shape[-1:], *each.shape[1:-1]), each.dtype)
+            for each in inputs
+        )
+        (found,) = self.convolution.result(given)
+        return (TensorType((found.shape[0], *found.shape[2:], found.shape[1]), found.dtype),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The convolution's result, with its channels last."""
+        (found,) = self.convolution.evaluate([np.moveaxis(each, -1, 1) for each in inputs])
+        return (np.ascontiguousarray(np.moveaxis(found, 1, -1)),)
 
 
 def output_size(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:

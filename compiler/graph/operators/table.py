@@ -64,6 +64,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     contractions.Contract,
     contractions.Convolution,
     contractions.Determinant,
+    contractions.PixelConvolution,
     elementwise.Binary,
     elementwise.Bitcast,
     elementwise.MultiplyAdd,

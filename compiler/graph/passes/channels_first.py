@@ -27,7 +27,7 @@ from ..operators.windows import WindowReduce
 from ..rewrite import Rewriter, rewrite
 from .convert_layout import ConvertLayout
 
-__all__ = ["ChannelsFirst"]
+__all__ = ["ChannelsFirst", "merge_transposes", "sink_below_elementwise", "sink_below_movement"]
 
 Permutation = tuple[int, ...]
 
@@ -40,7 +40,7 @@ class ChannelsFirst:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        patterns = (_merge, _sink_below_elementwise, _sink_below_movement, _windows_last)
+        patterns = (merge_transposes, sink_below_elementwise, sink_below_movement, _windows_last)
         return ConvertLayout().run(rewrite(graph, patterns))
 
 
@@ -50,7 +50,7 @@ def _before(rewriter: Rewriter, name: str) -> Node | None:
     return node if node is not None and isinstance(node.operator, Transpose) else None
 
 
-def _merge(rewriter: Rewriter, node: Node) -> str | None:
+def merge_transposes(rewriter: Rewriter, node: Node) -> str | None:
     if not isinstance(node.operator, Transpose):
         return None
     x, order = node.inputs[0], node.operator.permutation
@@ -65,7 +65,7 @@ def _merge(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(Transpose(order), (x,), node.output, node.origin)
 
 
-def _sink_below_elementwise(rewriter: Rewriter, node: Node) -> str | None:
+def sink_below_elementwise(rewriter: Rewriter, node: Node) -> str | None:
     if not isinstance(node.operator, Binary | Cast | MultiplyAdd | Unary | Where):
         return None
     rank = rewriter.graph.types[node.output].rank
@@ -155,7 +155,7 @@ TURNED: dict[type, Callable[[Any, Permutation], TensorOperator]] = {
 """The same on what a transpose has not turned yet."""
 
 
-def _sink_below_movement(rewriter: Rewriter, node: Node) -> str | None:
+def sink_below_movement(rewriter: Rewriter, node: Node) -> str | None:
     operator = node.operator
     before = _before(rewriter, node.inputs[0]) if node.inputs else None
     if before is None:

@@ -11,6 +11,7 @@ from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.traverse import walk
 from .barrier import Barrier
+from .choose import Choose
 from .compute_at import ComputeAt
 from .frame import Frame
 from .inline import Inline
@@ -28,6 +29,7 @@ from .register_tile import RegisterTile
 from .rfactor import Rfactor
 from .separate import Separate
 from .site import find_loop, rename_loops
+from .split_sum import SplitSum
 from .stage import Stage
 from .start_from import StartFrom
 from .storage_steps import CacheRead, CacheWrite, Lift, SetLayout, SetScope
@@ -77,6 +79,8 @@ Step = (
     | Widen
     | Stage
     | Overlap
+    | Choose
+    | SplitSum
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -117,6 +121,8 @@ STEPS: dict[str, type[Step]] = {
     "widen": Widen,
     "stage": Stage,
     "overlap": Overlap,
+    "choose": Choose,
+    "split_sum": SplitSum,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -323,6 +329,14 @@ class Schedule:
     def overlap(self, loop: str, behind: bool = False, buffers: int = 2) -> "Schedule":
         """See Overlap."""
         return self.then(Overlap(loop, behind, buffers))
+
+    def choose(self, loop: str) -> "Schedule":
+        """See Choose."""
+        return self.then(Choose(loop))
+
+    def split_sum(self, loop: str, parts: int, name: str = "") -> "Schedule":
+        """See SplitSum."""
+        return self.then(SplitSum(loop, parts, name))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

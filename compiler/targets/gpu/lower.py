@@ -15,6 +15,7 @@ from ...graph.ir import Graph, Node
 from ...graph.keys import group_key
 from ...graph.passes.byte_pairs import BytePairs
 from ...graph.passes.byte_products import ByteProducts
+from ...graph.passes.channels_last import ChannelsLast
 from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.passes.exact_products import ExactProducts
 from ...graph.passes.expand_integers.expand import ExpandIntegers
@@ -84,8 +85,9 @@ def passes_of(tensor_cores: bool, precision: Precision, hopper: bool = False) ->
     if precision is not Precision.FP32:
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
         passes = (*passes, NarrowFloats(precision.dtype), *own)
+    layout = (ChannelsLast(),) if tensor_cores else ()
     cost = partial(_product_microseconds, tensor_cores, hopper)
-    return Pipeline((*passes, SplitSoftmax(), SplitSums(cost)))
+    return Pipeline((*passes, SplitSoftmax(), *layout, SplitSums(cost)))
 
 
 def _product_microseconds(tensor_cores: bool, hopper: bool, *numbers: int) -> float:

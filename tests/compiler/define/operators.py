@@ -8,7 +8,12 @@ from numpy.typing import NDArray
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.operators.attention import Attention
-from dovetail.compiler.graph.operators.contractions import Convolution, Determinant, contract
+from dovetail.compiler.graph.operators.contractions import (
+    Convolution,
+    Determinant,
+    PixelConvolution,
+    contract,
+)
 from dovetail.compiler.graph.operators.elementwise import (
     Binary,
     Bitcast,
@@ -128,6 +133,10 @@ CASES: tuple[Case, ...] = (
     (
         Convolution((2, 1), (1, 1), ((1, 0), (1, 2)), (1, 1), 2, DType.FLOAT32),
         [_floats(1, 4, 5, 4), _floats(2, 2, 3, 3)],
+    ),
+    (
+        PixelConvolution(Convolution((2, 1), (1, 1), ((1, 0), (1, 2)), (1, 1), 2, DType.FLOAT32)),
+        [_floats(1, 5, 4, 4), _floats(2, 3, 3, 2)],
     ),
     (Determinant(), [_floats(2, 3, 3)]),
     (Reduce(ReduceFunction.MAX, (1,), True), [_floats(3, 4, 2)]),

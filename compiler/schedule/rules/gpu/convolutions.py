@@ -12,6 +12,7 @@ A thread then reads, and finds inside its border, each element once for four pro
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 from ....errors import ScheduleError
 from ....loops.expressions import Constant, Expr
@@ -21,10 +22,19 @@ from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .bind import bind_nests
-from .choice import DEFAULT, Choice
-from .tensor_cores import on_tensor_cores
+from .choice import DEFAULT, Choice, is_group
+from .estimate import Work
+from .product import product_of
+from .tensor_cores import on_tensor_cores, work_of
+from .tensor_tiles import least_microseconds
 
 __all__ = ["schedule_convolution"]
+
+STEP = 32
+"""A part of a sum is a multiple of it."""
+SUM_BYTES, ADDED_BYTES, LAUNCH = 4, 2.0e6, 2.5
+"""Of a sum; written and read again in a microsecond; microseconds of a kernel more."""
+PARTS = (2, 3, 4, 6, 8, 9, 12, 16)
 
 
 def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
@@ -34,13 +44,38 @@ def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedu
     Raises ScheduleError where the choice is of warpgroups and they do not suit.
     """
     if choice.groups:
-        return on_tensor_cores(_multiplied(schedule), choice)
+        return _on_tensor_cores(schedule, choice)
     if schedule.intrinsics:
         with suppress(ScheduleError):
-            return on_tensor_cores(_multiplied(schedule), choice)
+            return _on_tensor_cores(schedule, choice)
     with suppress(ScheduleError):
         schedule = _tiled(schedule, choice.channels)
     return bind_nests(schedule, choice.threads)
+
+
+def _on_tensor_cores(schedule: Schedule, choice: Choice) -> Schedule:
+    """As a product of matrices, in parts of its sum where there are few results."""
+    schedule = _multiplied(schedule)
+    product = product_of(schedule.function.body)
+    if product is None:
+        raise ScheduleError("convolution: it is no product of matrices")
+    parts = _parts(work_of(product), any(map(is_group, schedule.intrinsics)))
+    if parts > 1:
+        schedule = schedule.split_sum(product.k[0], parts)
+    # What adds the parts has no blocks yet.
+    return bind_nests(on_tensor_cores(schedule, choice), choice.threads)
+
+
+def _parts(work: Work, hopper: bool) -> int:
+    """The parts of a sum that an estimate finds fastest, with the time to add them; often 1."""
+
+    def cost(parts: int) -> float:
+        split = replace(work, count=work.count * parts, depth=work.depth // parts)
+        bytes_ = 2 * SUM_BYTES * parts * work.rows * work.columns * (parts > 1)
+        return least_microseconds(split, hopper) + bytes_ / ADDED_BYTES + LAUNCH * (parts > 1)
+
+    known = [each for each in PARTS if work.depth % (each * STEP) == 0]
+    return min((1, *known), key=cost)
 
 
 def _multiplied(schedule: Schedule) -> Schedule:

@@ -44,7 +44,9 @@ class Product:
 
 
 def product_of(body: Stmt) -> Product | None:
-    """The form that the rule knows."""
+    """The form that the rule knows: one product, or the parts of one before their sum."""
+    while isinstance(body, Allocate) and isinstance(body.body, Block):
+        body = body.body.statements[0]
     loops: list[tuple[str, int]] = []
     while isinstance(body, For) and isinstance(body.extent, Constant):
         loops.append((body.variable, int(body.extent.value)))
@@ -97,11 +99,27 @@ def factor(expr: Expr) -> Load | None:
 
 
 def _whole(load: Load, name: str) -> int:
+    """See ``Product``; where rows follow each other, the sum's place in one is a remainder."""
     place = linear(load.indices[-1])
-    if place.coefficient(name) != 1:
+    moving = [atom for atom in place.terms if name in variables(atom)]
+    if len(moving) != 1 or place.terms[moving[0]] != 1:
         return 0
-    others = (step for atom, step in place.terms.items() if atom != Variable(name))
-    return gcd(load.buffer.shape[-1], place.constant, *others)
+    (atom,) = moving
+    row = load.buffer.shape[-1]
+    others = [place.constant, *(step for each, step in place.terms.items() if each != atom)]
+    if isinstance(atom, Binary) and isinstance(atom.right, Constant):
+        if atom.function is not BinaryFunction.MOD:
+            return 0
+        inner = linear(atom.left)
+        rest = [step for each, step in inner.terms.items() if each != Variable(name)]
+        if inner.coefficient(name) != 1 or any(
+            name in variables(each) for each in inner.terms if each != Variable(name)
+        ):
+            return 0
+        others += [int(atom.right.value), inner.constant, *rest]
+    elif atom != Variable(name):
+        return 0
+    return gcd(row, *others)
 
 
 def _reads(expr: Expr) -> bool:

@@ -30,7 +30,7 @@ from .tiles import ENDS, in_blocks, with_copies
 from .warpgroups import on_warpgroups
 from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers, in_warps
 
-__all__ = ["on_tensor_cores"]
+__all__ = ["on_tensor_cores", "work_of"]
 
 LEAST = 16
 """Rows and columns of the smallest product that is worth the tiles' overhang."""
@@ -52,8 +52,7 @@ def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
     intrinsic = _intrinsic(schedule, product)
     if choice.rows and choice.columns:
         return _scheduled(schedule, product, intrinsic, choice)
-    size = intrinsic.parameters[0].dtype.bytes
-    work = Work(product.count, *sizes, size, gcd(*product.whole) if all(product.whole) else 0)
+    work = work_of(product)
     hopper = any(map(is_group, schedule.intrinsics))
     best = best_choice(work, hopper, grouped=hopper)
     if best.groups:
@@ -61,6 +60,13 @@ def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
             return on_warpgroups(schedule, product, best)
         best = best_choice(work, hopper, grouped=False)
     return _scheduled(schedule, product, intrinsic, best)
+
+
+def work_of(product: Product) -> Work:
+    """What the product is for an estimate."""
+    (_, rows), (_, columns), (_, length) = product.p, product.q, product.k
+    whole = gcd(*product.whole, length) if all(product.whole) else 0
+    return Work(product.count, rows, columns, length, product.dtypes[0].bytes, whole)
 
 
 def _intrinsic(schedule: Schedule, product: Product) -> Intrinsic:
@@ -89,7 +95,8 @@ def _scheduled(
     schedule = in_registers(schedule, product.acc, tile)
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
     # Threads part at the guards of other copies, and must be together for a product after them.
-    ahead = length > whole and all(row and row % whole == 0 for row in product.whole)
+    rows = work_of(product).whole
+    ahead = length > whole and rows > 0 and rows % padding == 0
     schedule = with_copies(schedule, product, padding, tile.threads, ahead)
     schedule = schedule.unroll(f"{k}.part")
     first = f"{p}.warp.sum"

@@ -59,7 +59,8 @@ def _of_warps(work: Work, most: int) -> Iterator[tuple[Choice, Work, Tiling]]:
         for parts in PARTS:
             size = parts * PART_BYTES
             step = size // work.element_bytes
-            whole = work.whole and work.whole % step == 0 and work.depth > step
+            whole = work.whole * work.element_bytes % PADDING_BYTES == 0 and work.depth > step
+            whole = whole and work.whole > 0
             if not whole and parts != 2:
                 continue
             for buffers in (3, 2) if whole else (1,):

@@ -1,5 +1,8 @@
 """Tiles of products in blocks: loops over blocks, and copies of operands in shared memory."""
 
+from contextlib import suppress
+
+from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ....loops.ir import For, LoopKind
 from ....loops.traverse import walk
@@ -79,7 +82,11 @@ def with_copies(
         schedule = copied(schedule, f"{name}.tile", vector, threads, apart)
     if asynchronous:
         for name, kind in zip((product.left, product.right), product.dtypes, strict=False):
-            schedule = schedule.tensorize(f"{name}.tile.item", f"copy_{kind}")
+            item = f"{name}.tile.item"
+            # Outside of an image, and beyond the sum, there are zeros.
+            with suppress(ScheduleError):
+                schedule = schedule.choose(item)
+            schedule = schedule.tensorize(item, f"copy_{kind}")
     return schedule
 
 

@@ -7,6 +7,7 @@ from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
+from ....loops.fills import fill_of
 from ....loops.intrinsic import BARRIER, PREFETCH, WAIT, WAIT_BEFORE
 from ....loops.ir import (
     Allocate,
@@ -30,7 +31,7 @@ from ..warpgroups import GROUP_PRODUCTS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
 from .machine import Machine
-from .tensor_cores import emit_copy, emit_product
+from .tensor_cores import emit_copy, emit_fill, emit_product
 from .warpgroups import emit_group_product, emit_group_wait
 
 __all__ = ["KernelWriter"]
@@ -120,6 +121,8 @@ class KernelWriter:
                 self.statement(body)
                 self.e.jump(head)
                 self.e.start(end)
+            case If(condition=condition) if (fill := fill_of(stmt)) and fill[0].intrinsic in COPIES:
+                emit_fill(self.x, fill[0], self.x.evaluate(condition)[0])
             case If(condition=condition, then=then, otherwise=otherwise):
                 self._if(self.x.evaluate(condition)[0], then, otherwise)
             case Allocate(buffer=buffer, body=body):

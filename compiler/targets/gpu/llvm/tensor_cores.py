@@ -16,7 +16,7 @@ from ..tensor_cores import COPIED_BYTES, ROW_BYTES
 from .emitter import element_type, value_type
 from .expressions import Expressions
 
-__all__ = ["emit_copy", "emit_product"]
+__all__ = ["emit_copy", "emit_fill", "emit_product"]
 
 LOAD = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"
 LANE = "llvm.nvvm.read.ptx.sreg.laneid"
@@ -53,6 +53,19 @@ def emit_product(x: Expressions, call: Invoke) -> None:
 
 def emit_copy(x: Expressions, call: Invoke) -> None:
     """Its instruction.  Raises GraphError for places that are not multiples of 16 bytes."""
+    x.e.call(COPY, "void", *_places(x, call))
+
+
+def emit_fill(x: Expressions, call: Invoke, condition: str) -> None:
+    """A copy where the condition holds, else zeros: of 16 bytes so many are read.  Raises as
+    ``emit_copy``.
+    """
+    count = x.e.op(f"select i1 {condition}, i32 {COPIED_BYTES}, i32 0")
+    x.e.call(f"{COPY}.s", "void", *_places(x, call), ("i32", count))
+
+
+def _places(x: Expressions, call: Invoke) -> list[tuple[str, str]]:
+    """Where a copy puts what it reads, and where that lies."""
     source, target = call.operands
     for region in call.operands:
         _require_aligned(region, f"a thread copies {COPIED_BYTES} bytes")
@@ -61,8 +74,7 @@ def emit_copy(x: Expressions, call: Invoke) -> None:
             f"{target.buffer.name}: found a copy from {source.buffer.scope} to "
             f"{target.buffer.scope} memory; required one to shared memory"
         )
-    places = [x.place(each.buffer, tuple(x.evaluate(*each.start))) for each in (target, source)]
-    x.e.call(COPY, "void", *places)
+    return [x.place(each.buffer, tuple(x.evaluate(*each.start))) for each in (target, source)]
 
 
 def _require_aligned(region: Region, what: str) -> None:
