@@ -3,7 +3,8 @@
     for c: for y: for x: ... for taps: ...
     ->   for y.x: for c: ... for tap: ...
 
-Else several channels of the result for each element of the image that is read.
+Without tensor cores likewise, by tiles of threads (``thread_tiles.py``), where that is estimated to
+be faster than several channels of the result for each element of the image that is read.
 
     for c: for y: for x: alloc acc: acc = 0; for taps: acc add= image[y, x] * w[c]; out = acc
     ->   for c.block: for y: for x: alloc acc[4]: ...; for taps: for c.item in 4: ...; ...
@@ -11,6 +12,7 @@ Else several channels of the result for each element of the image that is read.
 A thread then reads, and finds inside its border, each element once for four products.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -23,10 +25,11 @@ from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .bind import bind_nests
 from .choice import DEFAULT, Choice, is_group
-from .estimate import Work
+from .estimate import Work, plain_microseconds, tiled_microseconds
 from .product import product_of
 from .tensor_cores import on_tensor_cores, work_of
 from .tensor_tiles import least_microseconds
+from .thread_tiles import in_thread_tiles
 
 __all__ = ["schedule_convolution"]
 
@@ -49,33 +52,59 @@ def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedu
         with suppress(ScheduleError):
             return _on_tensor_cores(schedule, choice)
     with suppress(ScheduleError):
+        return _in_threads(schedule, choice)
+    with suppress(ScheduleError):
         schedule = _tiled(schedule, choice.channels)
     return bind_nests(schedule, choice.threads)
 
 
 def _on_tensor_cores(schedule: Schedule, choice: Choice) -> Schedule:
     """As a product of matrices, in parts of its sum where there are few results."""
-    schedule = _multiplied(schedule)
-    product = product_of(schedule.function.body)
-    if product is None:
-        raise ScheduleError("convolution: it is no product of matrices")
-    parts = _parts(work_of(product), any(map(is_group, schedule.intrinsics)))
-    if parts > 1:
-        schedule = schedule.split_sum(product.k[0], parts)
+    hopper = any(map(is_group, schedule.intrinsics))
+    schedule, _ = _in_parts(_multiplied(schedule), lambda work: least_microseconds(work, hopper))
     # What adds the parts has no blocks yet.
     return bind_nests(on_tensor_cores(schedule, choice), choice.threads)
 
 
-def _parts(work: Work, hopper: bool) -> int:
-    """The parts of a sum that an estimate finds fastest, with the time to add them; often 1."""
+def _in_threads(schedule: Schedule, choice: Choice) -> Schedule:
+    """As a product of matrices without tensor cores.
+
+    Raises ScheduleError where that is slower than a thread for some channels of each pixel.
+    """
+    whole = _multiplied(schedule)
+    split, time = _in_parts(whole, tiled_microseconds)
+    product = product_of(split.function.body)
+    if product is None or time >= plain_microseconds(_work(whole), choice.channels):
+        raise ScheduleError("convolution: a thread for each pixel is faster")
+    # Parts of a sum have their channels last, as images here have their pixels.
+    turned = split is whole and product.apart[0]
+    return bind_nests(in_thread_tiles(split, product, turned), choice.threads)
+
+
+def _in_parts(schedule: Schedule, time: Callable[[Work], float]) -> tuple[Schedule, float]:
+    """A product in the parts of its sum that an estimate finds fastest, with the time to add them;
+    often one.
+    """
+    work = _work(schedule)
 
     def cost(parts: int) -> float:
         split = replace(work, count=work.count * parts, depth=work.depth // parts)
         bytes_ = 2 * SUM_BYTES * parts * work.rows * work.columns * (parts > 1)
-        return least_microseconds(split, hopper) + bytes_ / ADDED_BYTES + LAUNCH * (parts > 1)
+        return time(split) + bytes_ / ADDED_BYTES + LAUNCH * (parts > 1)
 
+    product = product_of(schedule.function.body)
     known = [each for each in PARTS if work.depth % (each * STEP) == 0]
-    return min((1, *known), key=cost)
+    parts = min((1, *known), key=cost)
+    if parts > 1 and product is not None:
+        schedule = schedule.split_sum(product.k[0], parts)
+    return schedule, cost(parts)
+
+
+def _work(schedule: Schedule) -> Work:
+    product = product_of(schedule.function.body)
+    if product is None:
+        raise ScheduleError("convolution: it is no product of matrices")
+    return work_of(product)
 
 
 def _multiplied(schedule: Schedule) -> Schedule:

@@ -15,7 +15,7 @@ has others, and mostly the same best tiles.
 
 from dataclasses import dataclass, replace
 
-__all__ = ["Tiling", "Work", "microseconds", "tiled_microseconds"]
+__all__ = ["Tiling", "Work", "microseconds", "plain_microseconds", "tiled_microseconds"]
 
 MULTIPROCESSORS = 132
 L2_BYTES = 5.2e6
@@ -47,6 +47,10 @@ TILE_STEP, TILE_WORK = 0.81, 0.64
 alone, and that each of many takes of a multiprocessor; measured in BERT and in 2048x2048 matrices.
 """
 TILE_SIDE, TILE_DEPTH = 64, 16
+PLAIN, PLAIN_THREADS = 0.06, 512
+"""Of an element of sums without shared memory: microseconds, for so many threads of each
+multiprocessor; measured in convolutions of UltraFace and ResNet-18.
+"""
 
 THREADS, REGISTERS, SHARED_BYTES, BLOCKS = 2048, 1 << 16, 227 << 10, 32
 """Of a multiprocessor; source: CUDA C++ Programming Guide, compute capability 9.0."""
@@ -121,6 +125,12 @@ def tiled_microseconds(work: Work) -> float:
     blocks = work.count * -(-work.rows // TILE_SIDE) * -(-work.columns // TILE_SIDE)
     each = -(-blocks // MULTIPROCESSORS)
     return -(-work.depth // TILE_DEPTH) * max(TILE_STEP, each * TILE_WORK) + START
+
+
+def plain_microseconds(work: Work, items: int) -> float:
+    """The estimate for convolutions by threads with so many results each, which share nothing."""
+    threads = work.count * work.rows * work.columns / items
+    return work.depth * PLAIN * max(1.0, threads / (MULTIPROCESSORS * PLAIN_THREADS)) + START
 
 
 def _wave(work: Work, tiling: Tiling, blocks: int, steps: int) -> float:

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from dovetail.compiler.define.definition import Definition
 from dovetail.compiler.define.group import define_group
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
+from dovetail.compiler.graph.operators.elementwise import Binary
+from dovetail.compiler.graph.operators.functions import BinaryFunction
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.interpreter import interpret
@@ -18,6 +21,7 @@ from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.compiler.schedule.steps.trace import replay, to_record
 from dovetail.compiler.targets.gpu.kernels import kernels_of
+from tests.ptx.running import run_ptx
 
 from .products import product
 
@@ -76,6 +80,44 @@ def test_a_schedule_is_replayed_from_its_record() -> None:
     definition = product(16, 16, 8)
     schedule = schedule_group(definition)
     assert replay(definition.function, to_record(schedule)).function == schedule.function
+
+
+def convolution(channels: int, results: int, height: int, width: int) -> Definition:
+    """3x3 of float32, with a bias after it."""
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((2, channels, height, width), "float32"))
+    w = builder.input("w", TensorType((results, channels, 3, 3), "float32"))
+    bias = builder.input("bias", TensorType((results, 1, 1), "float32"))
+    operator = Convolution((1, 1), (1, 1), ((1, 1), (1, 1)), (1, 1), 1, "float32")
+    y = builder.node(operator, (x, w), "y", "c")
+    graph = builder.build((builder.node(Binary(BinaryFunction.ADD), (y, bias), "z", "sum"),))
+    return define_group(graph, graph.nodes)
+
+
+@pytest.mark.parametrize("channels", [20, 64])
+def test_a_convolution_goes_by_tiles_of_threads(channels: int) -> None:
+    """In parts of its sum, of which there are 6, where that is long."""
+    definition = convolution(channels, 18, 5, 6)
+    schedule = schedule_group(definition)
+    assert sorted(shared(schedule.function)) == ["in0.tile", "in1.tile"]
+    assert len(kernels_of(schedule.function)) == (2 if channels == 64 else 1)
+    verify(schedule.function)
+    given = {
+        each.name: RNG.integers(-9, 9, each.shape).astype(np.float32)
+        for each in definition.function.inputs
+    }
+    want = interpret(definition.function, given)["out0"]
+    np.testing.assert_array_equal(interpret(schedule.function, given, seed=4)["out0"], want)
+    np.testing.assert_array_equal(run_ptx(schedule.function, given)["out0"], want)
+    record = to_record(schedule)
+    assert replay(definition.function, record).function == schedule.function
+
+
+@pytest.mark.parametrize(("channels", "results", "size"), [(3, 32, 64), (64, 8, 64)])
+def test_convolutions_of_short_sums_or_few_channels_are_not_in_tiles(
+    channels: int, results: int, size: int
+) -> None:
+    assert shared(schedule_group(convolution(channels, results, size, size)).function) == []
 
 
 def test_a_convolution_keeps_sums_of_four_channels() -> None:
