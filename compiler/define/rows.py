@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..graph.operators.rows import SoftmaxRows
+from ..graph.operators.rows import NormalizedRows, SoftmaxRows
 from ..loops.expressions import (
     Binary,
     BinaryFunction,
@@ -71,4 +71,45 @@ def softmax_rows(
     return loops(nest, Allocate(row, Allocate(best, Allocate(sums, body))))
 
 
-ROWS: Mapping[type[Any], Anchor] = {SoftmaxRows: softmax_rows}
+def normalized_rows(
+    operator: NormalizedRows, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
+) -> Stmt:
+    """The row, its sum, the sum of squares, and the quotients: a pass over the row each."""
+    (x,), (result,) = operands, results
+    *outer, size = x.type.shape
+    if 0 in outer:
+        return block()
+    dtype = x.type.dtype
+    nest, place = over(outer, "o", scope)
+    row = Buffer(scope.fresh("row"), (size,), dtype, Memory.LOCAL)
+    total, squares = (Buffer(scope.fresh("acc"), (), dtype, Memory.REGISTER) for _ in range(2))
+    part = Constant(1 / size, dtype)
+
+    def each(body: Callable[[Expr], Stmt]) -> Stmt:
+        along, (at,) = over((size,), "k", scope)
+        return loops(along, body(at))
+
+    def summed(target: Buffer, value: Callable[[Expr], Expr]) -> Stmt:
+        def add(at: Expr) -> Stmt:
+            return Update(target, (), BinaryFunction.ADD, value(at))
+
+        return block(Store(target, (), Constant(0.0, dtype)), each(add))
+
+    def rest(at: Expr) -> Expr:
+        return row[at] - total[()] * part if operator.centred else row[at]
+
+    spread = squares[()] * part + Constant(operator.epsilon, dtype)
+    root = Unary(UnaryFunction.SQRT, spread)
+    body = block(
+        each(lambda at: Store(row, (at,), x[(*place, at)])),
+        *([summed(total, lambda at: row[at])] if operator.centred else []),
+        summed(squares, lambda at: rest(at) * rest(at)),
+        each(lambda at: result.store((*place, at), Binary(BinaryFunction.DIV, rest(at), root))),
+    )
+    kept = [row, *([total] if operator.centred else []), squares]
+    for buffer in reversed(kept):
+        body = Allocate(buffer, body)
+    return loops(nest, body)
+
+
+ROWS: Mapping[type[Any], Anchor] = {NormalizedRows: normalized_rows, SoftmaxRows: softmax_rows}

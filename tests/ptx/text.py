@@ -7,6 +7,7 @@ __all__ = ["Instruction", "Kernel", "read_kernels"]
 
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8}
 ARRAY = re.compile(r"\.(shared|local) \.align \d+ \.b8\s+([\w$.]+)\[(\d*)\]")
+SCALAR = re.compile(r"\.shared \.align \d+ \.(\w+)\s+([\w$.]+);")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ def read_kernels(text: str) -> dict[str, Kernel]:
                 chosen[name] = int(size)
             else:
                 given.append(name)
+        elif scalar := SCALAR.search(line):
+            outside[scalar[2]] = SIZES.get(scalar[1], 8)
         elif kernel is None:
             continue
         elif line.startswith(".param"):

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...dtypes import DType
 from ..types import TensorType
 from .protocol import Array, Fusion, require, require_inputs
 
-__all__ = ["SoftmaxRows"]
+__all__ = ["NormalizedRows", "SoftmaxRows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,31 @@ class SoftmaxRows:
             weights = np.exp(shifted)
             total = weights.sum(axis=-1, keepdims=True)
             return (shifted - np.log(total) if self.logarithm else weights / total,)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedRows:
+    """``c / sqrt(mean(c * c) + epsilon)`` of each row, ``c`` the row, less its mean if ``centred``.
+
+    float32[..., N], N of at least 1.
+    """
+
+    epsilon: float
+    centred: bool
+
+    fusion: ClassVar[Fusion] = Fusion.REDUCTION
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The type of ``x``."""
+        require_inputs(self, inputs, 1)
+        (x,) = inputs
+        fits = x.dtype is DType.FLOAT32 and x.rank >= 1 and x.shape[-1] >= 1
+        require(self, fits, x, "rows of float32")
+        return (x,)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """By NumPy's functions."""
+        (x,) = inputs
+        rest = x - x.mean(axis=-1, keepdims=True) if self.centred else x
+        squares = (rest * rest).mean(axis=-1, keepdims=True)
+        return (rest / np.sqrt(squares + np.float32(self.epsilon)),)

@@ -91,6 +91,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     reductions.Cumulative,
     reductions.Reduce,
     repetition.Repeat,
+    rows.NormalizedRows,
     rows.SoftmaxRows,
     selection.SuppressOverlaps,
     sorting.Positions,

@@ -4,7 +4,8 @@
 
 Between product and softmax there may be constant factors and divisors, then sums with tensors that
 broadcast to the scores, then choices between scores and a constant, one of each at most.  Operands
-are read as they are before they are transposed.  Scores of fewer than ``FEWEST`` rows stay as they
+are read as they are before they are transposed, and the result is stored as a transpose behind it
+would have it.  Scores of fewer than ``FEWEST`` rows stay as they
 are: there is little to keep out of memory.  So do those of wide values.
 
 Each attention takes the place of a softmax, so the pass ends.
@@ -53,7 +54,9 @@ class FuseAttention:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
         matcher = _Matcher(graph)
-        found = {node.output: each for node in graph.nodes if (each := matcher.attention(node))}
+        found = dict(
+            matcher.turned(node, *each) for node in graph.nodes if (each := matcher.attention(node))
+        )
         if not found:
             return graph
         rebuilding = Rebuilding(graph)
@@ -91,6 +94,17 @@ class _Matcher:
         if softmax.operator.logarithm or first is None or not _is_product(first):
             return None
         return self.joined(first, last, found)
+
+    def turned(
+        self, last: Node, operator: Attention, inputs: tuple[str, ...]
+    ) -> tuple[str, tuple[Attention, tuple[str, ...]]]:
+        """The tensor that takes the result, and what computes it: that of the only transpose."""
+        readers = self.graph.consumers(last.output)
+        after = readers[0] if len(readers) == 1 and last.output not in self._outputs else None
+        if after is None or not isinstance(after.operator, Transpose):
+            return last.output, (operator, inputs)
+        output = tuple(operator.output[axis] for axis in after.operator.permutation)
+        return after.output, (replace(operator, output=output), inputs)
 
     def only(self, name: str) -> Node | None:
         """The node that makes a tensor, if one node alone reads it."""

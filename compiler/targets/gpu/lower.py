@@ -23,6 +23,7 @@ from ...graph.passes.expand_quantization import ExpandQuantization
 from ...graph.passes.fold_constants import FoldConstants
 from ...graph.passes.fold_scales import FoldScales
 from ...graph.passes.fuse_attention import FuseAttention
+from ...graph.passes.fuse_norms import FuseNorms
 from ...graph.passes.in_bodies import InBodies
 from ...graph.passes.merge_common import MergeCommon
 from ...graph.passes.narrow_floats import NarrowFloats
@@ -62,6 +63,7 @@ GENERAL: tuple[Pass[Graph], ...] = (
     MergeCommon(),
     FoldScales(),
     FuseAttention(),
+    FuseNorms(),
 )
 
 

@@ -51,7 +51,7 @@ from dovetail.compiler.graph.operators.reductions import (
     Reduce,
     ReduceFunction,
 )
-from dovetail.compiler.graph.operators.rows import SoftmaxRows
+from dovetail.compiler.graph.operators.rows import NormalizedRows, SoftmaxRows
 from dovetail.compiler.graph.operators.selection import SuppressOverlaps
 from dovetail.compiler.graph.operators.sorting import Positions, Sort
 from dovetail.compiler.graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce
@@ -142,6 +142,8 @@ CASES: tuple[Case, ...] = (
     (Reduce(ReduceFunction.MAX, (1,), True), [_floats(3, 4, 2)]),
     (ArgReduce(ReduceFunction.MIN, 1), [_whole("int8", 4, 3, 6)]),
     (Cumulative(ReduceFunction.SUM, 0, reverse=True), [_floats(4, 3)]),
+    (NormalizedRows(1e-5, True), [_floats(3, 7)]),
+    (NormalizedRows(1e-5, False), [_floats(2, 2, 5)]),
     (SoftmaxRows(), [_floats(3, 5)]),
     (
         SuppressOverlaps(2),

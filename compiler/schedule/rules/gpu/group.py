@@ -15,6 +15,7 @@ from .choice import DEFAULT, Choice
 from .convolutions import schedule_convolution
 from .products import schedule_products
 from .reductions import schedule_reduction
+from .rows import schedule_rows
 
 __all__ = ["schedule_group"]
 
@@ -35,6 +36,9 @@ def schedule_group(
         return schedule_products(schedule, choice)
     if definition.kind is Kind.CONVOLUTION:
         return _convolution(schedule, choice)
+    if definition.kind is Kind.ROWS:
+        with suppress(ScheduleError):
+            return schedule_rows(schedule, choice.lanes)
     return bind_nests(schedule, choice.threads)
 
 

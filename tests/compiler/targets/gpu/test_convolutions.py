@@ -24,6 +24,7 @@ CASES = [
     (1, 64, 7, 48, 1, 2, 1),
     (1, 32, 9, 32, 5, 1, 32),
 ]
+BY_WARPGROUPS = (1, 64, 14, 96, 1, 1, 1)
 
 
 def network(path: Path, case: tuple[int, ...]) -> np.ndarray:
@@ -62,7 +63,8 @@ def network(path: Path, case: tuple[int, ...]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("case", "target"), [*((each, "cuda") for each in CASES), ((1, 64, 14, 96, 1, 1, 1), "cuda:sm_90a")]
+    ("case", "target"),
+    [*((each, "cuda") for each in CASES), ((1, 64, 14, 96, 1, 1, 1), "cuda:sm_90a")],
 )
 def test_a_network_in_float16_has_the_framework_s_answers(
     case: tuple[int, ...], target: str, tmp_path: Path
