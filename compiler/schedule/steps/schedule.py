@@ -10,6 +10,7 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.traverse import walk
+from .attend import Attend
 from .barrier import Barrier
 from .compute_at import ComputeAt
 from .frame import Frame
@@ -77,6 +78,7 @@ Step = (
     | Widen
     | Stage
     | Overlap
+    | Attend
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -117,6 +119,7 @@ STEPS: dict[str, type[Step]] = {
     "widen": Widen,
     "stage": Stage,
     "overlap": Overlap,
+    "attend": Attend,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -323,6 +326,10 @@ class Schedule:
     def overlap(self, loop: str, behind: bool = False, buffers: int = 2) -> "Schedule":
         """See Overlap."""
         return self.then(Overlap(loop, behind, buffers))
+
+    def attend(self, tiles: int, warps: int, columns: int) -> "Schedule":
+        """See Attend."""
+        return self.then(Attend(tiles, warps, columns))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""
