@@ -47,6 +47,9 @@ __all__ = ["Shape", "nest_of"]
 
 F32 = DType.FLOAT32
 LOWEST = float(np.finfo(np.float32).min)
+TINY = LOWEST / 2
+"""Below it a number times log2(e) may be none; and numbers that differ, differ by more than 2^100.
+"""
 SIDE, GROUP, QUAD, HALF = 16, 8, 4, 2
 """Sides of a fragment; the threads of a warp, by rows and in a row; halves of a side."""
 FRAGMENT = (HALF, HALF, HALF)
@@ -96,9 +99,9 @@ class _Writer:
         self.acc = self.registers("acc", tiles, self.wide, *FRAGMENT)
         self.score = self.registers("score", tiles, self.long, *FRAGMENT)
         self.weight = self.registers("weight", tiles, self.long, *FRAGMENT, dtype=self.dtype)
-        self.best, self.total, self.part, self.high, self.shift, self.factor = (
+        self.best, self.total, self.part, self.high, self.rate, self.shift, self.factor = (
             self.registers(stem, tiles, HALF)
-            for stem in ("best", "total", "part", "high", "shift", "factor")
+            for stem in ("best", "total", "part", "high", "rate", "shift", "factor")
         )
         self.power = self.registers("power", HALF)
         self.row, self.column = Variable("rows0"), Variable("columns0")
@@ -114,11 +117,11 @@ class _Writer:
 
     def write(self, kind: LoopKind) -> Stmt:
         parts, shape = self.parts, self.shape
-        passing = self.score, self.weight, self.part, self.high, self.shift, self.factor, self.power
+        rows = self.part, self.high, self.rate, self.shift, self.factor
         step = block(
             self.key.copies(self.column, parts.columns, shape.threads),
             self.value.copies(self.column, parts.columns, shape.threads),
-            _allocated(self.step(), *passing),
+            _allocated(self.step(), self.score, self.weight, *rows, self.power),
         )
         step = _allocated(step, self.key.buffer, self.value.buffer)
         count = -(-parts.columns // shape.columns)
@@ -275,16 +278,20 @@ class _Writer:
 
     def weigh(self, own: Indices) -> Stmt:
         """Weights and their sums; what was before, as it is by the new maximum."""
-        factor, plain = self.parts.factor, self.parts.score == SUM
+        factor = Constant(self.parts.factor, F32)
+        plain = self.parts.score == SUM
 
         def shrink(at: Indices) -> Stmt:
             place = (*own, *at)
-            high, best = self.high[place], self.best[place]
+            high, best, rate = self.high[place], self.best[place], self.rate[place]
+            # Where no score stays, what others are by factors of their differences does not matter.
+            none = Select(high < TINY, Constant(1.0, F32), factor)
             return block(
                 Store(self.shift, place, (best - high) * factor),
                 _power(self.shift, place, self.factor, place),
                 Store(self.best, place, high),
-                Store(self.shift, place, high * -factor if plain else high),
+                Store(self.rate, place, factor if plain else none),
+                Store(self.shift, place, high * (rate * -1.0)),
                 Store(self.total, place, self.total[place] * self.factor[place]),
             )
 
@@ -297,10 +304,7 @@ class _Writer:
 
             def one(j: Expr) -> Stmt:
                 score, shift = self.score[(*first, j)], self.shift[row]
-                exponent: Expr = MultiplyAdd(score, Constant(factor, F32), shift)
-                if not plain:
-                    # Scores may be the lowest number, whose product with the factor is none.
-                    exponent = (score - shift) * factor
+                exponent = MultiplyAdd(score, self.rate[row], shift)
                 return block(
                     Store(self.score, (*first, j), exponent),
                     _power(self.score, (*first, j), self.power, (*own, j)),

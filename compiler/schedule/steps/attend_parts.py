@@ -15,6 +15,7 @@ from ...loops.expressions import (
     Constant,
     Expr,
     Load,
+    MultiplyAdd,
     Select,
     Variable,
     as_index,
@@ -266,10 +267,24 @@ def _require(load: Load, used: tuple[Variable, ...], unused: tuple[Variable, ...
 
 
 def _scaled(score: Expr) -> tuple[Expr, float]:
-    """A score but for a factor above 0, and that factor of its exponent of 2."""
+    """A score but for a factor above 0, and that factor of its exponent of 2.
+
+    Products with a sum are rounded once with what is added to them.
+    """
     match score:
         case Binary(function=BinaryFunction.MUL, left=left, right=Constant(value=scale)) if (
             left == SUM and scale > 0
         ):
             return SUM, LOG2_E * float(scale)
-    return score, LOG2_E
+
+    def fused(node: Expr) -> Expr:
+        match node:
+            case Binary(
+                function=BinaryFunction.ADD,
+                left=Binary(function=BinaryFunction.MUL, left=left, right=right),
+                right=addend,
+            ) if left == SUM:
+                return MultiplyAdd(left, right, addend)
+        return node
+
+    return map_expr(score, fused), LOG2_E

@@ -1,13 +1,16 @@
 """Attention on tensor cores, whose scores and weights stay in registers; see the step ``Attend``.
 
-A warp has 32 rows of a block's 128, or where such blocks would be too few for a GPU, 16 of 64 or
-32.  Keys and values of the next 64 columns are copied while a block computes.
+A warp has 32 rows of a block's 128.  Where such blocks would be too few for a GPU, or each score
+has a mask of its own, which takes registers, it has 16 of 64 or 32.  Keys and values of the next 64
+columns are copied while a block computes.
 """
 
 from collections.abc import Mapping
 from math import prod
 
 from ....errors import ScheduleError
+from ....loops.ir import Store
+from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
 
 __all__ = ["in_fragments"]
@@ -44,6 +47,16 @@ def in_fragments(schedule: Schedule, loops: Mapping[str, int]) -> Schedule:
     large, medium, small = SHAPES
     shape = medium if blocks(*medium) >= BLOCKS else small
     together = -(-blocks(*large) // AT_ONCE) * AT_ONCE
-    if few and 4 * blocks(*large) >= 3 * together:
+    if few and 4 * blocks(*large) >= 3 * together and not _has_masks_of_rows(schedule):
         shape = large
     return schedule.attend(*shape, COLUMNS[0 if few else 1]).overlap("columns0")
+
+
+def _has_masks_of_rows(schedule: Schedule) -> bool:
+    """Whether elements are read for each score."""
+    return any(
+        "r2" in variables(load)
+        for stmt in walk(schedule.function.body)
+        if isinstance(stmt, Store) and stmt.buffer.name == "score0"
+        for load in loads(stmt.value)
+    )

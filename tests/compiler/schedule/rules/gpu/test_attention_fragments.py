@@ -234,6 +234,8 @@ def test_results_need_waits_and_exchanges(old: str, new: str) -> None:
     ("case", "threads", "registers"),
     [
         (Case(16, 4096, 4096, 64, 64, "k"), 128, 240),
+        (Case(16, 4090, 4090, 64, 64, bias=True), 128, 255),
+        (Case(16, 4096, 4096, 64, 64, bias=True, chosen=True), 128, 168),
         (Case(16, 1024, 1024, 64, 64), 128, 128),
         (Case(12, 128, 128, 64, 64, bias=True), 64, 168),
         (Case(16, 1024, 1024, 128, 128), 128, 168),
