@@ -143,6 +143,8 @@ class Machine:
                 self._multiply(instruction, chosen)
             case "ldmatrix":
                 self._load_matrices(instruction, chosen)
+            case "shfl":
+                self._exchange(instruction, chosen)
             case "cvta":
                 self._write(operands[0], self.read(operands[1], KINDS["u64"], chosen), chosen)
             case _:
@@ -256,7 +258,8 @@ class Machine:
     def _load_matrices(self, instruction: Instruction, chosen: Array) -> None:
         """Rows of 16 bytes; thread 8 i + j of a warp gives the address of row j of matrix i."""
         name = ".".join(instruction.words)
-        if name != "ldmatrix.sync.aligned.m8n8.x4.shared.b16":
+        turned = ".trans" in name
+        if name.replace(".trans", "") != "ldmatrix.sync.aligned.m8n8.x4.shared.b16":
             raise UnknownInstructionError(name)
         warps = self._warps("ldmatrix", chosen)
         names = _names(instruction.operands[0])
@@ -264,10 +267,20 @@ class Machine:
         memory, index = self.memory_of(places, 16, chosen)
         self.require_multiples(places, 16)
         rows = memory[index].reshape(warps, WARP, 16)
-        threads, first = matrix_rows(len(names))
+        threads, first = matrix_rows(len(names), turned)
         for number, each in enumerate(names):
-            own = rows[:, threads[:, number, None], first[:, number, None] + np.arange(4)]
+            own = rows[:, threads[:, number], first[:, number]]
             self._write(each, np.ascontiguousarray(own).view(np.uint32).reshape(-1), chosen)
+
+    def _exchange(self, instruction: Instruction, chosen: Array) -> None:
+        """Each thread of a warp has what the one has whose number differs in some bits."""
+        name, operands = ".".join(instruction.words), instruction.operands
+        if name != "shfl.sync.bfly.b32" or operands[3:] != ("31", "-1"):
+            raise UnknownInstructionError(f"{name} {', '.join(operands[2:])}")
+        warps = self._warps("shfl", chosen)
+        held = self.read(operands[1], KINDS["b32"], chosen).reshape(warps, WARP)
+        other = np.arange(WARP) ^ int(operands[2])
+        self._write(operands[0], np.ascontiguousarray(held[:, other]).reshape(-1), chosen)
 
     def memory_of(self, places: Array, size: int, chosen: Array) -> tuple[Array, Any]:
         """The array that holds some bytes, and where; all lanes are in one memory."""

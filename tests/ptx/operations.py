@@ -88,10 +88,20 @@ def _fused(a: Array, b: Array, c: Array) -> Array:
 
 
 def _extract(a: Array, start: Array, length: Array) -> Array:
-    """A field of bits (bfe); of unsigned numbers."""
-    start, length = (np.minimum(each & 255, 64).astype(np.uint64) for each in (start, length))
-    mask = np.where(length >= 64, ~np.uint64(0), (np.uint64(1) << (length & 63)) - np.uint64(1))
-    return (a.astype(np.uint64) >> np.minimum(start, 63) & mask).astype(a.dtype)
+    """A field of bits (bfe); of signed numbers its highest bit is its sign."""
+    bits = 8 * a.dtype.itemsize
+    start, length = ((each & 255).astype(np.int64) for each in (start, length))
+    whole = [int(each) for each in a]
+    found = []
+    for value, first, count in zip(whole, start.tolist(), length.tolist(), strict=True):
+        if a.dtype.kind == "u":
+            found.append(value >> first & (1 << count) - 1)
+            continue
+        end = min(first + count, bits)
+        field = value >> first & (1 << max(end - first, 0)) - 1
+        sign = count > 0 and value >> min(first + count - 1, bits - 1) & 1
+        found.append(field - (1 << max(end - first, 0)) if sign else field)
+    return np.array(found, a.dtype)
 
 
 def _permuted(a: Array, b: Array, selector: Array) -> Array:
@@ -104,6 +114,12 @@ def _permuted(a: Array, b: Array, selector: Array) -> Array:
         signs = np.where(byte & 128, 255, 0).astype(a.dtype)
         found |= np.where(choice & 8, signs, byte).astype(a.dtype) << (8 * place)
     return found
+
+
+def _power_of_two(a: Array) -> Array:
+    """Rounded once, and without the smallest numbers (ftz)."""
+    found = np.exp2(a.astype(np.float64))
+    return np.where(found < np.finfo(a.dtype).tiny, 0, found).astype(a.dtype)
 
 
 PLAIN: Mapping[str, Callable[..., Array]] = {
@@ -127,6 +143,7 @@ PLAIN: Mapping[str, Callable[..., Array]] = {
     "fma": _fused,
     "bfe": _extract,
     "prmt": _permuted,
+    "ex2": _power_of_two,
     "copysign": lambda a, b: np.copysign(b, a),
 }
 SHIFTS = ("shl", "shr", "bfe")
@@ -151,12 +168,16 @@ COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
     "hi": np.greater,
     "hs": np.greater_equal,
 }
+EXTREMES: Mapping[str, Callable[[Array, Array], Array]] = {"min": np.minimum, "max": np.maximum}
+"""With NaN where one of the operands is."""
 ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
     "rni": np.rint,
     "rzi": np.trunc,
     "rmi": np.floor,
     "rpi": np.ceil,
 }
+PACKED = {"f16x2": "f16", "bf16x2": "bf16"}
+"""Types of two numbers in a register, the first in the upper half."""
 MODES = frozenset({"rn", "wide", "lo", "hi", "approx", "full", "uni"})
 
 
@@ -177,13 +198,15 @@ def compute(words: list[str], read: Callable[[int, Any], Array]) -> tuple[Array,
             return COMPARISONS[modes[0]](read(0, kind), read(1, kind)), KINDS["pred"]
         if name == "selp":
             return np.where(read(2, KINDS["pred"]), read(0, kind), read(1, kind)), kind
-        if not set(modes) <= MODES:
+        if name in EXTREMES and modes == ["NaN"]:
+            return EXTREMES[name](read(0, kind), read(1, kind)), kind
+        if not set(modes) <= MODES and words != ["ex2", "approx", "ftz", "f32"]:
             raise UnknownInstructionError(".".join(words))
         if name in ("mul", "mad"):
             return _product(name, modes, kind, read)
         if name not in PLAIN:
             raise UnknownInstructionError(".".join(words))
-        count = {"not": 1, "neg": 1, "abs": 1, "sqrt": 1, "rcp": 1, "mov": 1}.get(name, 2)
+        count = {"not": 1, "neg": 1, "abs": 1, "sqrt": 1, "rcp": 1, "mov": 1, "ex2": 1}.get(name, 2)
         count = 3 if name in ("fma", "bfe", "prmt") else count
         later = KINDS["u32"] if name in SHIFTS else kind
         given = [read(place, later if place else kind) for place in range(count)]
@@ -205,6 +228,10 @@ def _product(
 def _converted(words: list[str], read: Callable[[int, Any], Array]) -> tuple[Array, Any]:
     """``cvt.[modes.]to.from``: integers wrap, floats that integers cannot hold saturate."""
     *modes, target, source = words[1:]
+    if target in PACKED and (modes, source) == (["rn"], "f32"):
+        parts = [read(n, KINDS["f32"]).astype(KINDS[PACKED[target]]) for n in (0, 1)]
+        high, low = (each.view(np.uint16).astype(np.uint32) for each in parts)
+        return high << 16 | low, KINDS["b32"]
     if not set(modes) <= {*ROUNDINGS, "rn", "sat"}:
         raise UnknownInstructionError(".".join(words))
     old, new = KINDS[source], KINDS[target]

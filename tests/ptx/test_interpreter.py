@@ -120,7 +120,36 @@ def test_a_warp_multiplies_together_or_not_at_all() -> None:
 
 
 def test_an_instruction_that_is_not_known_is_named() -> None:
-    with pytest.raises(UnknownInstructionError, match=r"ldmatrix.*trans"):
-        run("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r1}, [%r1];")
+    with pytest.raises(UnknownInstructionError, match=r"ldmatrix.*x2"):
+        run("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r1];")
     with pytest.raises(UnknownInstructionError, match="vabsdiff4"):
         run("vabsdiff4.u32.u32.u32.add %r1, %r1, %r1, %r1;")
+
+
+def test_threads_of_a_warp_exchange_registers() -> None:
+    buffer = np.zeros(32 * 4, np.uint8)
+    lines = "shfl.sync.bfly.b32 \t%r1, %r1, 2, 31, -1;"
+    run_kernel(read_kernels(KERNEL.replace("LINES", lines))["k"], 1, 32, [buffer])
+    assert list(buffer.view(np.uint32)) == [each ^ 2 for each in range(32)]
+    with pytest.raises(PtxError, match="shfl: some threads of a warp are elsewhere"):
+        run(lines)
+    with pytest.raises(UnknownInstructionError, match=r"shfl.*2, 31, 15"):
+        run(lines.replace("-1", "15"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("mov.b32 %r2, 0fC0000000;\nex2.approx.ftz.f32 %r1, %r2;", 0x3E800000),
+        ("mov.b32 %r2, 0fC3020000;\nex2.approx.ftz.f32 %r1, %r2;", 0),
+        ("mov.b32 %r2, 0f7FC00000;\nmax.NaN.f32 %r1, %r2, 0f3F800000;", 0x7FC00000),
+        ("mov.b32 %r2, 0f3F800000;\ncvt.rn.f16x2.f32 %r1, %r2, 0fC0000000;", 0x3C00C000),
+        ("mov.b32 %r2, 0f3F800000;\ncvt.rn.bf16x2.f32 %r1, %r2, 0fC0000000;", 0x3F80C000),
+        ("mov.b32 %r2, 12;\nbfe.s32 %r1, %r2, 3, 1;", 0xFFFFFFFF),
+        ("mov.b32 %r2, 12;\nbfe.s32 %r1, %r2, 1, 3;", 0xFFFFFFFE),
+        ("mov.b32 %r2, 12;\nbfe.u32 %r1, %r2, 1, 3;", 6),
+        ("mov.b32 %r2, 12;\nbfe.s32 %r1, %r2, 4, 0;", 0),
+    ],
+)
+def test_an_instruction_computes_what_the_manual_says(lines: str, expected: int) -> None:
+    assert run(lines) == [expected] * 4

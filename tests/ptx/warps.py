@@ -91,10 +91,15 @@ def multiplied(words: tuple[str, ...], a: Array, b: Array, c: Array) -> Array:
     return np.ascontiguousarray(found[:, rows, columns]).view(np.uint32)
 
 
-def matrix_rows(count: int) -> tuple[Array, Array]:
-    """What each thread receives from ``ldmatrix`` of so many matrices.
+def matrix_rows(count: int, turned: bool = False) -> tuple[Array, Array]:
+    """Where the bytes are that each thread receives from ``ldmatrix`` of so many matrices.
 
-    The thread of the warp that has the address of the row, and the first byte in the row, of 4.
+    Of each thread, matrix and byte of a register: the thread of the warp that has the address of
+    the row, and the byte in the row.  turned: with ``.trans`` a register holds two elements of a
+    column.
     """
-    numbers = np.arange(count)
-    return 8 * numbers + GROUP, 4 * THREAD + 0 * numbers
+    numbers, byte = np.arange(count)[:, None], np.arange(4)
+    group, thread = GROUP[..., None], THREAD[..., None]
+    if turned:
+        return 8 * numbers + 2 * thread + byte // 2, 2 * group + byte % 2 + 0 * numbers
+    return 8 * numbers + group + 0 * byte, 4 * thread + byte + 0 * numbers

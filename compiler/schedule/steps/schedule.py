@@ -10,6 +10,7 @@ from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
 from ...loops.traverse import walk
+from .attend import Attend
 from .barrier import Barrier
 from .choose import Choose
 from .compute_at import ComputeAt
@@ -81,6 +82,7 @@ Step = (
     | Overlap
     | Choose
     | SplitSum
+    | Attend
 )
 
 STEPS: dict[str, type[Step]] = {
@@ -123,6 +125,7 @@ STEPS: dict[str, type[Step]] = {
     "overlap": Overlap,
     "choose": Choose,
     "split_sum": SplitSum,
+    "attend": Attend,
 }
 """Every step, by the name that a trace has for it."""
 
@@ -337,6 +340,10 @@ class Schedule:
     def split_sum(self, loop: str, parts: int, name: str = "") -> "Schedule":
         """See SplitSum."""
         return self.then(SplitSum(loop, parts, name))
+
+    def attend(self, tiles: int, warps: int, columns: int) -> "Schedule":
+        """See Attend."""
+        return self.then(Attend(tiles, warps, columns))
 
     def pack_tile(self, loop: str) -> "Schedule":
         """See PackTile."""

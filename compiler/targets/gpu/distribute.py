@@ -85,7 +85,9 @@ def thread_dimensions(
 
 
 def _of_warps(call: Invoke, buffer: Buffer, around: tuple[tuple[str, Expr], ...]) -> int | None:
-    """As ``thread_dimensions``, of an intrinsic: after the loops around come its own threads."""
+    """As ``thread_dimensions``, of an intrinsic: after the loops around come its own threads, if
+    it is of more than one.
+    """
     lanes, count = lanes_of(call.intrinsic), len(around)
     whole = (*(int(getattr(extent, "value", 0)) for _, extent in around), *lanes)
     first = (*map(_own, around), *(as_index(0) for _ in lanes))
@@ -94,9 +96,10 @@ def _of_warps(call: Invoke, buffer: Buffer, around: tuple[tuple[str, Expr], ...]
             region.start[: len(whole)] != first
             or buffer.shape[: len(whole)] != whole
             or region.shape[count : len(whole)] != lanes
+            or any(size != 1 for size in region.shape[:count])
         ):
             return None
-    return len(whole) if lanes else None
+    return len(whole) or None
 
 
 def _own(loop: tuple[str, Expr]) -> Expr:

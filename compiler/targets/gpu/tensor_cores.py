@@ -23,6 +23,7 @@ from ...dtypes import DType
 from ...loops.expressions import Binary, BinaryFunction, Buffer, Cast, Variable
 from ...loops.intrinsic import Intrinsic, by_name
 from ...loops.ir import Function, Store, Update, loops
+from .fragments import FRAGMENT_PRODUCTS, FRAGMENTS, ROW_RESULTS
 from .warpgroups import GROUP_LANES, GROUP_PRODUCTS
 
 __all__ = ["COPIED_BYTES", "COPIES", "HOPPER", "INTRINSICS", "PRODUCTS", "ROW_BYTES", "lanes_of"]
@@ -62,14 +63,16 @@ PRODUCTS: Mapping[str, Intrinsic] = by_name(
     *(_product(a, b) for a in BYTES for b in BYTES), *(_product(each, each) for each in HALVES)
 )
 COPIES: Mapping[str, Intrinsic] = by_name(*map(_copy, (*BYTES, *HALVES)))
-INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **COPIES}
+INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **COPIES, **FRAGMENTS}
 """What a kernel for these GPUs may call; ..."""
 HOPPER: Mapping[str, Intrinsic] = {**INTRINSICS, **GROUP_PRODUCTS}
 """... and one for sm_90a."""
+OF_WARPS = frozenset((*PRODUCTS, *FRAGMENT_PRODUCTS, *ROW_RESULTS))
+"""What all threads of a warp do together."""
 
 
 def lanes_of(name: str) -> tuple[int, ...]:
     """The dimensions of an intrinsic's result that are threads; none where one thread does it."""
     if name in GROUP_PRODUCTS:
         return GROUP_LANES
-    return LANES if name in PRODUCTS else ()
+    return LANES if name in OF_WARPS else ()

@@ -19,6 +19,7 @@ from ....loops.ir import Allocate, For, LoopKind, Update
 from ....loops.traverse import variables, walk
 from ...steps.schedule import Schedule
 from ...steps.site import find_loop
+from .attention_fragments import in_fragments
 from .attention_tiles import in_tiles
 from .product import factor
 from .tiles import copied
@@ -42,6 +43,8 @@ def schedule_attention(schedule: Schedule) -> Schedule:
         raise ScheduleError("attention: required a loop over blocks of rows")
     for name in list(loops)[: list(loops).index("rows0") + 1]:
         schedule = schedule.bind(name, LoopKind.BLOCK)
+    with suppress(ScheduleError):
+        return in_fragments(schedule, loops)
     with suppress(ScheduleError):
         return _on_tensor_cores(schedule, loops)
     with suppress(ScheduleError):

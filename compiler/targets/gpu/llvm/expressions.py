@@ -59,9 +59,10 @@ class Address:
 
 @dataclass(slots=True)
 class Expressions:
-    """variables: values by name.  addresses: of buffers in scope."""
+    """extremes: as of ``Machine``.  variables: values by name.  addresses: of buffers in scope."""
 
     e: Emitter
+    extremes: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     addresses: dict[str, Address] = field(default_factory=dict)
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
@@ -219,6 +220,9 @@ class Expressions:
             return rounded(e, dtype, e.op(f"{FLOAT_OPERATIONS[function]} {kind} {a}, {b}"))
         if function not in (B.MIN, B.MAX):
             raise GraphError(f"{function} of {dtype} has no meaning")
+        if self.extremes and kind == "float":
+            name = f"llvm.{'minimum' if function is B.MIN else 'maximum'}.f32"
+            return e.call(name, kind, (kind, a), (kind, b))
         order = e.op(f"fcmp {'olt' if function is B.MIN else 'ogt'} {kind} {a}, {b}")
         none = e.op(f"fcmp uno {kind} {a}, {a}")
         first = e.op(f"or i1 {order}, {none}")

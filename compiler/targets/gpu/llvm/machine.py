@@ -21,7 +21,8 @@ class Machine:
     """triple: LLVM's name.  convention: of kernels.  numbers: the functions that give the number of
     a block or thread, and their result.  private: address space of a thread's arrays.  offsets:
     whether each parameter comes with an offset in bytes.  barrier: the function that threads wait
-    in, and its arguments; fenced: whether memory must be put in order around it.
+    in, and its arguments; fenced: whether memory must be put in order around it.  extremes: whether
+    one instruction gives the larger of two float32, and NaN where one of them is.
     """
 
     triple: str
@@ -31,6 +32,7 @@ class Machine:
     private: int = 0
     offsets: bool = False
     fenced: bool = False
+    extremes: bool = False
 
     def number(self, e: Emitter, kind: LoopKind) -> str:
         """The number of this block or thread, int64."""
@@ -57,6 +59,7 @@ NVIDIA = Machine(
         LoopKind.THREAD: ("llvm.nvvm.read.ptx.sreg.tid.x", "i32"),
     },
     ("llvm.nvvm.barrier.cta.sync.aligned.all", ("0",)),
+    extremes=True,
 )
 AMD = Machine(
     "amdgcn-amd-amdhsa",

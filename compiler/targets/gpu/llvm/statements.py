@@ -22,6 +22,7 @@ from ....loops.ir import (
     Update,
     While,
 )
+from ..fragments import FRAGMENTS
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
 from ..scope import bound
@@ -30,6 +31,7 @@ from ..tensor_cores import COPIES, PRODUCTS
 from ..warpgroups import GROUP_PRODUCTS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
+from .fragments import emit_fragment
 from .machine import Machine
 from .tensor_cores import emit_copy, emit_fill, emit_product
 from .warpgroups import emit_group_product, emit_group_wait
@@ -60,7 +62,7 @@ class KernelWriter:
     """Where the memory that the launch gives begins."""
 
     def __post_init__(self) -> None:
-        self.x = Expressions(self.e)
+        self.x = Expressions(self.e, self.machine.extremes)
         self._sums = group_sums(self.kernel.body)
 
     def text(self) -> str:
@@ -145,6 +147,8 @@ class KernelWriter:
                     emit_copy(self.x, stmt)
                 elif name in PRODUCTS:
                     emit_product(self.x, stmt)
+                elif name in FRAGMENTS:
+                    emit_fragment(self.x, stmt)
                 elif name in GROUP_PRODUCTS:
                     emit_group_product(self.x, stmt)
                 elif name != PREFETCH:

@@ -16,7 +16,15 @@ from ..tensor_cores import COPIED_BYTES, ROW_BYTES
 from .emitter import element_type, value_type
 from .expressions import Expressions
 
-__all__ = ["emit_copy", "emit_fill", "emit_product"]
+__all__ = [
+    "CHUNK",
+    "as_factor",
+    "emit_copy",
+    "emit_fill",
+    "emit_product",
+    "load_matrices",
+    "multiply",
+]
 
 LOAD = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"
 LANE = "llvm.nvvm.read.ptx.sreg.laneid"
@@ -32,14 +40,18 @@ def emit_product(x: Expressions, call: Invoke) -> None:
 
     Raises GraphError for rows of operands that do not begin at multiples of 16 bytes.
     """
-    e = x.e
     left, right, sums = call.operands
-    a = _loaded(x, left, (8, CHUNK))
-    b = _loaded(x, right, (CHUNK, 8))
-    kind = value_type(sums.buffer.dtype)
-    instruction = _instruction(left.buffer.dtype, right.buffer.dtype)
-    narrow = "<2 x half>" if left.buffer.dtype is DType.FLOAT16 else "i32"
-    given = [(narrow, _as(x, narrow, each)) for each in (*a, *b)]
+    given = [*load_matrices(x, left, (8, CHUNK)), *load_matrices(x, right, (CHUNK, 8))]
+    dtypes = left.buffer.dtype, right.buffer.dtype
+    multiply(x, *dtypes, [as_factor(x, dtypes[0], each) for each in given], sums)
+
+
+def multiply(
+    x: Expressions, a: DType, b: DType, given: list[tuple[str, str]], sums: Region
+) -> None:
+    """Two ``mma``, side by side: ``given`` are four registers of each factor."""
+    e, kind = x.e, value_type(sums.buffer.dtype)
+    instruction = _instruction(a, b)
     for half in (0, 1):
         places = [_place(x, sums, (half, i, j)) for i in (0, 1) for j in (0, 1)]
         memory = element_type(sums.buffer.dtype)
@@ -95,8 +107,11 @@ def _instruction(a: DType, b: DType) -> str:
     return f"llvm.nvvm.mma.m16n8k32.row.col.{kinds}"
 
 
-def _as(x: Expressions, kind: str, register: str) -> str:
-    return register if kind == "i32" else x.e.op(f"bitcast i32 {register} to {kind}")
+def as_factor(x: Expressions, dtype: DType, register: str) -> tuple[str, str]:
+    """The type and the value of a register as ``mma`` takes it."""
+    if dtype is not DType.FLOAT16:
+        return "i32", register
+    return "<2 x half>", x.e.op(f"bitcast i32 {register} to <2 x half>")
 
 
 def _place(x: Expressions, region: Region, last: tuple[int, int, int]) -> tuple[str, str]:
@@ -105,10 +120,15 @@ def _place(x: Expressions, region: Region, last: tuple[int, int, int]) -> tuple[
     return x.place(region.buffer, (*first, *map(str, last)))
 
 
-def _loaded(x: Expressions, region: Region, strides: tuple[int, int]) -> list[str]:
+def load_matrices(
+    x: Expressions, region: Region, strides: tuple[int, int], turned: bool = False
+) -> list[str]:
     """Four registers, each of one of 2 x 2 matrices of 8 rows of 16 bytes.
 
-    strides: what the two bits of a matrix's number move by: 8 rows, or 16 bytes.
+    strides: what the two bits of a matrix's number move by: 8 rows, or 16 bytes.  turned: rows of
+    the matrices become columns.
+
+    Raises GraphError for rows that do not begin at multiples of 16 bytes of shared memory.
     """
     buffer = region.buffer
     row_bytes = buffer.shape[-1] * buffer.dtype.bytes
@@ -125,5 +145,6 @@ def _loaded(x: Expressions, region: Region, strides: tuple[int, int]) -> list[st
         step = stride if stride == CHUNK else stride * row_bytes
         offset = e.op(f"add i32 {offset}, {e.op(f'mul i32 {bit}, {step}')}")
     own = e.op(f"getelementptr i8, {pointer} {place}, i32 {offset}")
-    found = e.call(LOAD, FOUR, (pointer, own))
+    load = LOAD.replace("x4", "x4.trans") if turned else LOAD
+    found = e.call(load, FOUR, (pointer, own))
     return [e.op(f"extractvalue {FOUR} {found}, {number}") for number in range(4)]
