@@ -21,6 +21,9 @@ class Choice:
     warps: in the direction of rows, and as many of columns; parts: instructions' depths at a time.
     groups: warpgroups of Hopper's own instructions, one above the other, 0 for those of warps;
     buffers: of shared memory for each of their operands.
+
+    Attention on tensor cores: rows: of a block, 0 for what the rule finds best; parts: of 16 rows,
+    of a warp.
     """
 
     threads: int = 256
@@ -66,6 +69,8 @@ OWN = {
 def choices_for(kind: Kind, intrinsics: Mapping[str, Intrinsic]) -> tuple[str, ...]:
     """The fields that matter for loops of a kind; intrinsics: the target's."""
     own = OWN.get(kind, ("threads",))
+    if intrinsics and kind is Kind.ATTENTION:
+        return ("rows", "parts")
     if not intrinsics or kind not in (Kind.CONTRACTION, Kind.CONVOLUTION):
         return own
     return (*own, *WARPS, *(["groups", "buffers"] if any(map(is_group, intrinsics)) else []))
