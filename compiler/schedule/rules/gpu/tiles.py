@@ -9,7 +9,7 @@ from ....loops.traverse import walk
 from ...steps.schedule import Schedule
 from .product import Product
 
-__all__ = ["ENDS", "copied", "in_blocks", "in_stages", "in_strips", "with_copies"]
+__all__ = ["ENDS", "copied", "in_blocks", "in_stages", "in_strips", "with_copies", "without_guards"]
 
 ENDS = ("", ".sum", ".end")
 """What the names of the loops of a tile end with: of those that start sums, add, and store."""
@@ -55,6 +55,14 @@ def in_blocks(
         schedule = schedule.stage(name, f"{k}.steps", used, Scope.SHARED, f"{name}.tile", padding)
     for each in (*product.outer, f"{p}.block", f"{q}.block"):
         schedule = schedule.bind(each, LoopKind.BLOCK)
+    return schedule
+
+
+def without_guards(schedule: Schedule, loops: tuple[str, ...]) -> Schedule:
+    """Guards of rows before the loops over columns, so that those are stored together."""
+    for name in loops:
+        with suppress(ScheduleError):
+            schedule = schedule.hoist_guard(name)
     return schedule
 
 
