@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .backend import TARGETS, cases, choose_target
 from .report import write_report
-from .workers import Outcome, run_cases
+from .workers import MEMORY_BYTES, Outcome, run_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,7 +41,9 @@ def main() -> None:
             print(f"{len(outcomes)} of {len(names)}", flush=True)
 
     start = time.monotonic()
-    run_cases(known, names, arguments.jobs, arguments.limit, note)
+    # CUDA reserves addresses for all memories that there are.
+    memory = None if arguments.target == "cuda" else MEMORY_BYTES
+    run_cases(known, names, arguments.jobs, arguments.limit, note, memory)
     failed = {name: each for name, each in sorted(outcomes.items()) if each.reason}
     reasons = Counter(_kind(str(each.reason)) for each in failed.values())
     for reason, count in reasons.most_common(60):

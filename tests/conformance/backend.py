@@ -28,11 +28,12 @@ def _on_cpu(model: onnx.ModelProto) -> Executor:
 
 
 def _by_gpu(name: str, model: onnx.ModelProto) -> Executor:
+    from dovetail.compiler.targets.gpu.cuda import find_cuda
     from dovetail.compiler.targets.gpu.segment import compile_segment
     from dovetail.compiler.targets.gpu.target import find_opencl, find_webgpu
     from dovetail.runtime.devices import open_device
 
-    target = {"opencl": find_opencl, "webgpu": find_webgpu}[name]("")
+    target = {"opencl": find_opencl, "webgpu": find_webgpu, "cuda": find_cuda}[name]("")
     device = open_device(name)
     return Executor(model, lambda graph: compile_segment(graph, target, device))
 
@@ -54,6 +55,7 @@ TARGETS: Mapping[str, Callable[[onnx.ModelProto], Executor]] = {
     "cpu": _on_cpu,
     "opencl": partial(_by_gpu, "opencl"),
     "webgpu": partial(_by_gpu, "webgpu"),
+    "cuda": partial(_by_gpu, "cuda"),
     "interpreter": lambda model: Executor(model, _Meaning),
 }
 """What runs a model, by the name of its target."""

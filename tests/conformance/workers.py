@@ -12,7 +12,7 @@ from typing import Any
 
 from .backend import Case, kernel_calls
 
-__all__ = ["Outcome", "run_cases"]
+__all__ = ["MEMORY_BYTES", "Outcome", "run_cases"]
 
 MEMORY_BYTES = 12 << 30
 """Address space of a worker."""
@@ -46,13 +46,17 @@ def run_cases(
     jobs: int,
     limit_s: float,
     report: Callable[[Outcome], None],
+    memory_bytes: int | None = MEMORY_BYTES,
 ) -> None:
-    """Run the named cases; ``report`` each as it ends."""
+    """Run the named cases; ``report`` each as it ends.
+
+    memory_bytes: of a worker's address space; None for no limit.
+    """
     waiting = list(names)[::-1]
     workers: list[_Worker] = []
     while waiting or workers:
         while waiting and len(workers) < jobs:
-            workers.append(_start(cases, waiting.pop()))
+            workers.append(_start(cases, waiting.pop(), memory_bytes))
         ready = wait([worker.pipe for worker in workers], timeout=0.5)
         for worker in list(workers):
             outcome = _outcome(worker, worker.pipe in ready, limit_s)
@@ -69,10 +73,10 @@ def run_cases(
             worker.process.join()
 
 
-def _start(cases: Mapping[str, Case], name: str) -> _Worker:
+def _start(cases: Mapping[str, Case], name: str, memory_bytes: int | None) -> _Worker:
     context = mp.get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(cases, theirs), daemon=True)
+    process = context.Process(target=_work, args=(cases, theirs, memory_bytes), daemon=True)
     process.start()
     theirs.close()
     ours.send(name)
@@ -95,8 +99,9 @@ def _outcome(worker: _Worker, ready: bool, limit_s: float) -> Outcome | None:
     return None
 
 
-def _work(cases: Mapping[str, Case], pipe: Connection) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+def _work(cases: Mapping[str, Case], pipe: Connection, memory_bytes: int | None) -> None:
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)

@@ -3,8 +3,9 @@
     for o: for rows: for r0: ...; for columns: for r2: ...; for r8: ...
     ->   for o, rows (blocks): for r0 (threads): ...; for columns: for r2 (threads): ...
 
-Where operands have 16 bits, both products are on tensor cores: tiles of the operands, and scores
-and weights, are in shared memory, the result in registers, and warps have 16 rows each.  Else they
+Where operands have 16 bits, both products are on tensor cores, and scores and weights in registers
+(``attention_fragments.py``); or, where sizes do not suit, tiles of the operands, and scores and
+weights, are in shared memory, the result in registers, and warps have 16 rows each.  Else they
 go by tiles of threads (``attention_tiles.py``).  Where values do not fill those, one thread has a
 row: all that belongs to the row is its own, and no thread waits for another.
 """
@@ -21,6 +22,7 @@ from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .attention_fragments import in_fragments
 from .attention_tiles import in_tiles
+from .choice import DEFAULT, Choice
 from .product import factor
 from .tiles import copied
 from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers, in_warps
@@ -32,8 +34,12 @@ OWN = ("best", "total", "factor", "score", "weight")
 SUM_OF_SCORES, RESULT = "sum0", "acc0"
 
 
-def schedule_attention(schedule: Schedule) -> Schedule:
-    """As above.  Raises ScheduleError where the loops are not those of ``define/attention.py``."""
+def schedule_attention(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
+    """As above.
+
+    Raises ScheduleError where the loops are not those of ``define/attention.py``, or do not suit a
+    choice.
+    """
     loops = {
         each.variable: int(getattr(each.extent, "value", 0))
         for each in walk(schedule.function.body)
@@ -43,6 +49,8 @@ def schedule_attention(schedule: Schedule) -> Schedule:
         raise ScheduleError("attention: required a loop over blocks of rows")
     for name in list(loops)[: list(loops).index("rows0") + 1]:
         schedule = schedule.bind(name, LoopKind.BLOCK)
+    if choice.rows:
+        return in_fragments(schedule, loops, choice)
     with suppress(ScheduleError):
         return in_fragments(schedule, loops)
     with suppress(ScheduleError):

@@ -1,35 +1,39 @@
 """Attention on tensor cores, whose scores and weights stay in registers; see the step ``Attend``.
 
-A warp has 32 rows of a block's 128.  Where such blocks would be too few for a GPU, or each score
-has a mask of its own, which takes registers, it has 16 of 64 or 32.  Keys and values of the next 64
-columns are copied while a block computes.
+A block of 128 rows has four warps of 32 each, where two such blocks at a time fill a large GPU, and
+eight of 16 each where one does.  It reads keys and values less often than smaller blocks, which are
+taken where it leaves too much of the GPU empty.  Where each score has a mask of its own, which
+takes registers, a warp has 16 rows.  Keys and values of the next 64 columns are copied while a
+block computes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from math import prod
 
 from ....errors import ScheduleError
 from ....loops.ir import Store
 from ....loops.traverse import loads, variables, walk
 from ...steps.schedule import Schedule
+from .choice import DEFAULT, Choice
 
 __all__ = ["in_fragments"]
 
 MOST = 128
 """Elements of a row of queries, and of values: more would not fit a thread's registers."""
 FEW = 64
-"""With at most so many of both a warp has 32 rows, and 64 columns go together."""
-COLUMNS = (64, 32)
-SHAPES = ((2, 4), (1, 4), (1, 2))
-"""Tiles of 16 rows of a warp, and warps."""
-SIDE = 16
-BLOCKS = 132
-"""Parts of a large GPU; ..."""
-AT_ONCE = 2 * BLOCKS
-"""... each has two of the largest blocks at a time, which are chosen where they fill it."""
+"""With at most so many of both a warp may have 32 rows, and 64 columns go together; ..."""
+COLUMNS, MANY_COLUMNS = 64, 32
+"""... else 32."""
+SIDE, MOST_TILES, MOST_WARPS = 16, 2, 8
+"""Rows of a tile; tiles of a warp; warps of a block."""
+PARTS = 132
+"""What a large GPU has, each of which runs blocks at a time."""
 
 
-def in_fragments(schedule: Schedule, loops: Mapping[str, int]) -> Schedule:
+def in_fragments(
+    schedule: Schedule, loops: Mapping[str, int], choice: Choice = DEFAULT
+) -> Schedule:
     """The loops of ``define/attention.py``, whose extents ``loops`` are, by warps.
 
     Raises ScheduleError where sizes, types or the memory of operands do not suit.
@@ -38,18 +42,40 @@ def in_fragments(schedule: Schedule, loops: Mapping[str, int]) -> Schedule:
     if {"k1", "e4"} & set(loops) or max(depth, values) > MOST:
         raise ScheduleError(f"attention in fragments: depth {depth}, values {values}")
     few = max(depth, values) <= FEW
+    columns = COLUMNS if few else MANY_COLUMNS
+    if choice.rows:
+        return _attended(schedule, choice.parts, choice.rows // SIDE // choice.parts, columns)
     outer = prod(size for name, size in loops.items() if name.startswith("o"))
     rows = loops["rows0"] * loops["r2"]
+    wide = few and not _has_masks_of_rows(schedule)
+    for tiles, warps in _shapes(lambda size: outer * -(-rows // size), wide):
+        with suppress(ScheduleError):
+            return _attended(schedule, tiles, warps, columns)
+    raise ScheduleError("attention in fragments: the operands do not suit")
 
-    def blocks(tiles: int, warps: int) -> int:
-        return outer * -(-rows // (SIDE * tiles * warps))
 
-    large, medium, small = SHAPES
-    shape = medium if blocks(*medium) >= BLOCKS else small
-    together = -(-blocks(*large) // AT_ONCE) * AT_ONCE
-    if few and 4 * blocks(*large) >= 3 * together and not _has_masks_of_rows(schedule):
-        shape = large
-    return schedule.attend(*shape, COLUMNS[0 if few else 1]).overlap("columns0")
+def _shapes(blocks: Callable[[int], int], wide: bool) -> Iterator[tuple[int, int]]:
+    """Tiles of a warp, and warps, from the best on; blocks: of so many rows; wide: warps may have
+    32 rows.
+    """
+    if wide and _fills(blocks(128), 2 * PARTS):
+        yield 2, 4
+    if blocks(128) <= PARTS and _fills(blocks(128), PARTS):
+        yield 1, 8
+    if _fills(blocks(64), PARTS):
+        yield 1, 4
+    yield 1, 2
+
+
+def _fills(blocks: int, together: int) -> bool:
+    """Whether blocks, so many ``together``, leave at most a quarter empty at the end."""
+    return 4 * blocks >= 3 * -(-blocks // together) * together
+
+
+def _attended(schedule: Schedule, tiles: int, warps: int, columns: int) -> Schedule:
+    if not 0 < tiles <= MOST_TILES or not 0 < warps <= MOST_WARPS:
+        raise ScheduleError(f"attention by {warps} warps of {tiles} tiles of {SIDE} rows")
+    return schedule.attend(tiles, warps, columns).overlap("columns0")
 
 
 def _has_masks_of_rows(schedule: Schedule) -> bool:

@@ -21,6 +21,9 @@ class Choice:
     all that follows here; warps: in the direction of rows; column_warps: of columns, 0 for as many;
     parts: instructions' depths at a time.  groups: warpgroups of Hopper's own instructions, one
     above the other, 0 for those of warps; buffers: of shared memory for each operand.
+
+    Attention on tensor cores: rows: of a block, 0 for what the rule finds best; parts: of 16 rows,
+    of a warp.
     """
 
     threads: int = 256
@@ -68,6 +71,8 @@ OWN = {
 def choices_for(kind: Kind, intrinsics: Mapping[str, Intrinsic]) -> tuple[str, ...]:
     """The fields that matter for loops of a kind; intrinsics: the target's."""
     own = OWN.get(kind, ("threads",))
+    if intrinsics and kind is Kind.ATTENTION:
+        return ("rows", "parts")
     if not intrinsics or kind not in (Kind.CONTRACTION, Kind.CONVOLUTION):
         return own
     return (*own, *WARPS, *(["groups"] if any(map(is_group, intrinsics)) else []))

@@ -31,7 +31,7 @@ def schedule_group(
     """
     schedule = Schedule.of(definition.function, intrinsics)
     if definition.kind is Kind.ATTENTION:
-        return schedule_attention(schedule)
+        return schedule_attention(schedule, choice)
     if definition.kind is Kind.CONTRACTION:
         return schedule_products(schedule, choice)
     if definition.kind is Kind.CONVOLUTION:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dovetail.compiler.define.definition import Definition
+from dovetail.compiler.define.definition import Definition, Kind
 from dovetail.compiler.define.group import define_group
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.errors import GraphError
+from dovetail.compiler.errors import GraphError, ScheduleError
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.attention import Attention
 from dovetail.compiler.graph.types import TensorType
@@ -20,6 +20,7 @@ from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import BARRIER, WAIT
 from dovetail.compiler.loops.ir import LoopKind
 from dovetail.compiler.loops.verify import verify
+from dovetail.compiler.schedule.rules.gpu.choice import Choice, choices_for
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
 from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.schedule.steps.trace import replay, to_record
@@ -236,9 +237,10 @@ def test_results_need_waits_and_exchanges(old: str, new: str) -> None:
         (Case(16, 4096, 4096, 64, 64, "k"), 128, 240),
         (Case(16, 4090, 4090, 64, 64, bias=True), 128, 255),
         (Case(16, 4096, 4096, 64, 64, bias=True, chosen=True), 128, 168),
-        (Case(16, 1024, 1024, 64, 64), 128, 128),
+        (Case(16, 1024, 1024, 64, 64), 256, 128),
+        (Case(96, 384, 384, 64, 64, bias=True), 128, 168),
         (Case(12, 128, 128, 64, 64, bias=True), 64, 168),
-        (Case(16, 1024, 1024, 128, 128), 128, 168),
+        (Case(16, 1024, 1024, 128, 128), 256, 168),
     ],
 )
 def test_kernels_are_assembled_and_stay_in_registers(
@@ -273,6 +275,32 @@ def test_other_sizes_and_types_are_computed_otherwise(case: Case, dtype: DType) 
     given = case.operands(dtype)
     found = run_ptx(schedule.function, named(given))["out0"]
     np.testing.assert_allclose(found, exact(case, given), atol=ERRORS[HALF])
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(16, 1), (128, 1), (64, 2)])
+def test_a_search_may_choose_rows_and_tiles(rows: int, parts: int) -> None:
+    case = Case(1, 40, 72, 64, 32)
+    choice = Choice(rows=rows, parts=parts)
+    function = schedule_group(defined(case, HALF), INTRINSICS, choice).function
+    assert launches_of(program_of(function)).entries[0].threads == 2 * rows // parts
+    given = case.operands(HALF)
+    found = run_ptx(function, named(given))["out0"]
+    np.testing.assert_allclose(found, exact(case, given), atol=ERRORS[HALF])
+    assert choices_for(Kind.ATTENTION, INTRINSICS) == ("rows", "parts")
+    assert choices_for(Kind.ATTENTION, {}) == ()
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(256, 1), (16, 2), (64, 4)])
+def test_a_choice_that_does_not_suit_is_refused(rows: int, parts: int) -> None:
+    definition = defined(Case(1, 40, 72, 64, 32), HALF)
+    with pytest.raises(ScheduleError, match=r"attention by \d+ warps of \d tiles"):
+        schedule_group(definition, INTRINSICS, Choice(rows=rows, parts=parts))
+
+
+def test_threads_that_would_have_no_equal_copies_are_fewer() -> None:
+    """Eight warps have more threads than a step has copies of rows of 16."""
+    function = scheduled(Case(120, 128, 64, 16, 16)).function
+    assert launches_of(program_of(function)).entries[0].threads == 128
 
 
 def test_a_schedule_is_replayed_from_its_record() -> None:
