@@ -224,7 +224,7 @@ def test_tiles_that_do_not_fit_are_refused(sizes: Sizes, choice: Choice, message
     [
         ((4096, 4096, 4096), HALF, "wgmma_float16_float16_192"),
         ((1024, 768, 3072), HALF, "wgmma_float16_float16_64"),
-        ((512, 512, 512), BYTES, "wgmma_int8_int8_64"),
+        ((4096, 4096, 4096), BYTES, "wgmma_int8_int8_192"),
         ((4096, 4096, 4000), HALF, "mma_float16_float16"),
         ((16, 4096, 4096), HALF, "mma_float16_float16"),
     ],
