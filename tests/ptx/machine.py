@@ -28,6 +28,10 @@ MOST_STEPS = 1 << 20
 SPECIAL = {"%tid.x", "%ctaid.x", "%ntid.x", "%nctaid.x", "%laneid"}
 
 
+SINK = "_"
+"""In place of a register: that part of a vector is read for nothing."""
+
+
 class PtxError(RuntimeError):
     """A kernel did what none may."""
 
@@ -222,6 +226,8 @@ class Machine:
         places = self.places(operands[1], chosen)
         for number, name in enumerate(names):
             memory, index = self.memory_of(places + number * kind.itemsize, kind.itemsize, chosen)
+            if name == SINK:
+                continue
             found = memory[index].reshape(chosen.size, kind.itemsize)
             self._write(name, np.ascontiguousarray(found).view(kind).reshape(-1), chosen)
 

@@ -56,12 +56,14 @@ class Parameter:
     """A buffer that a kernel is given.
 
     offset: in the function's workspace, in bytes; None for a buffer of the function itself.
-    private: every thread has an array of its own there, one after the other.
+    private: every thread has an array of its own there, one after the other.  alignment: bytes
+    that divide where it begins.
     """
 
     buffer: Buffer
     offset: int | None = None
     private: bool = False
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)

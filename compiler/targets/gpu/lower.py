@@ -2,8 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import gcd
 
 from dovetail.runtime.gpu.part import KernelEntry, Launch, Repeat, Space, Stride
 from dovetail.runtime.gpu.part import Place as DevicePlace
@@ -44,7 +45,7 @@ from ...schedule.rules.gpu.estimate import Work, tiled_microseconds
 from ...schedule.rules.gpu.group import schedule_group
 from ...schedule.rules.gpu.tensor_tiles import least_microseconds
 from ...schedule.steps.trace import replay
-from .kernels import Kernel, kernels_of, workspace_bytes
+from .kernels import Kernel, Parameter, kernels_of, workspace_bytes
 
 __all__ = [
     "GPU_PASSES",
@@ -101,6 +102,7 @@ def _product_microseconds(tensor_cores: bool, hopper: bool, *numbers: int) -> fl
 
 
 FLOAT_BYTES = 4
+ALIGNED_BYTES = 16
 MOST_WORKSPACE = 1 << 28
 """Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""
 
@@ -185,7 +187,43 @@ def launches_of(program: Program) -> Launches:
     """The kernels of a program's functions, and the order in which its calls launch them."""
     builder = _Builder(program)
     steps = builder.steps(program.calls)
-    return Launches(builder.kernels, tuple(builder.entries), tuple(steps), builder.memory_bytes)
+    kernels = _aligned(builder.kernels, tuple(builder.entries), steps)
+    return Launches(kernels, tuple(builder.entries), tuple(steps), builder.memory_bytes)
+
+
+def _aligned(
+    kernels: Mapping[str, Kernel],
+    entries: Sequence[KernelEntry],
+    steps: Sequence[Launch | Repeat],
+) -> dict[str, Kernel]:
+    """The kernels with the alignment that each parameter has in all launches.
+
+    Every memory begins at a multiple of ``ALIGNED_BYTES``, a caller's too.  An alignment divides
+    the size of its buffer, so that a read of whole vectors does not go beyond its end.
+    """
+    found: dict[str, list[int]] = {}
+    for step in steps:
+        if isinstance(step, Launch):
+            known = found.setdefault(entries[step.kernel].name, [ALIGNED_BYTES] * len(step.places))
+            for number, place in enumerate(step.places):
+                moves = (place.offset, *(each.bytes for each in place.strides))
+                known[number] = gcd(known[number], *moves)
+    return {
+        name: replace(
+            kernel,
+            parameters=tuple(
+                each if each.private else replace(each, alignment=gcd(alignment, _size(each)))
+                for each, alignment in zip(kernel.parameters, found[name], strict=True)
+            ),
+        )
+        if name in found
+        else kernel
+        for name, kernel in kernels.items()
+    }
+
+
+def _size(parameter: Parameter) -> int:
+    return parameter.buffer.elements * parameter.buffer.dtype.bytes
 
 
 @dataclass(slots=True)

@@ -3,12 +3,14 @@
 Every function becomes an expression of sums, products, quotients, square roots, bits and
 selections, of float32 or float64; those of 16-bit floats are computed in float32.  Reductions of
 arguments are Cody and Waite's (Software Manual for the Elementary Functions, 1980), what is left is
-a Taylor series; erf in float32 beyond 1/2 is a fit (Press et al., Numerical Recipes, 6.2).
+a Taylor series; erf in float32 is two fits.
 Arguments of trigonometric functions lose accuracy beyond 2^20.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from ...dtypes import DType
 from ...loops.expressions import (
@@ -18,6 +20,7 @@ from ...loops.expressions import (
     Cast,
     Constant,
     Expr,
+    MultiplyAdd,
     Select,
     Unary,
 )
@@ -41,10 +44,21 @@ LN2 = {
 """ln 2 in two parts; products of the first with small integers are exact."""
 HALF_PI = (1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 """pi / 2 in three parts of 33 bits."""
-ERFC = (
-    *(-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806),
-    *(0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277),
+ERF_NEAR = (
+    *(0.12837915122509003, -0.37612468004226685, 0.11281552165746689),
+    *(-0.02675703354179859, 0.0049791294150054455, -0.000591941294260323),
 )
+ERF_FAR = (
+    *(-1.1285560131072998, -0.63560551404953, -0.10530083626508713, 0.022714128717780113),
+    *(-0.0029547440353780985, 5.8446323237149045e-05, 4.3849246139870957e-05),
+    -4.796549092134228e-06,
+)
+ERF_SPLIT = 0.9375
+"""erf(x) = x + x * near(x^2) below it, and 1 - exp(x * far(x)) above: polynomials with the least
+largest error, weighted by what it is of erf.
+"""
+MAGIC, MAGIC_BITS = 12582912.0, 0x4B400000
+"""A float32 whose last bit is 1: what is added to it is rounded to an integer, in its bits too."""
 
 
 def with_plain_functions(body: Stmt) -> Stmt:
@@ -66,7 +80,31 @@ def expanded(expr: Expr) -> Expr:
         return FUNCTIONS[expr.function](expr.operand)
     if isinstance(expr, Binary) and dtype.is_float and expr.function in BINARY:
         return BINARY[expr.function](expr.left, expr.right)
+    if isinstance(expr, Binary) and expr.function is B.DIV and dtype is F32:
+        return _quotient(expr)
     return expr
+
+
+def _quotient(expr: Binary) -> Expr:
+    """``x / c`` as a product with 1 / c and a correction, where c is such a constant.
+
+    It is the quotient, rounded, unless that is a denormal number (Markstein, IA-64 and Elementary
+    Functions, 2000); GPUs divide by calling a function.
+    """
+    x, c = expr.left, expr.right
+    if not isinstance(c, Constant) or not 2.0**-60 <= abs(c.value) <= 2.0**60:
+        return expr
+    # The theorem is not for a mantissa of ones alone.
+    if math.frexp(abs(c.value))[0] >= 1.0 - 2.0**-24:
+        return expr
+    inverse = _number(float(np.float32(1.0) / np.float32(c.value)), x)
+    first = x * inverse
+    rest = MultiplyAdd(Unary(U.NEG, first), c, x)
+    # An infinite one has no rest, and -0 stays.
+    wrong = _absolute(rest) > 0.0
+    if abs(c.value) < 1.0:
+        wrong = wrong & (_absolute(rest) < math.inf)
+    return Select(wrong, MultiplyAdd(rest, inverse, first), first)
 
 
 def _narrow(expr: Unary | Binary) -> Expr:
@@ -107,8 +145,13 @@ def _series(x: Expr, coefficients: Sequence[float]) -> Expr:
     """``c[0] + x * (c[1] + x * ...)``."""
     total: Expr = _number(coefficients[-1], x)
     for each in reversed(coefficients[:-1]):
-        total = total * x + each
+        total = _fused(total, x, _number(each, x))
     return total
+
+
+def _fused(a: Expr, b: Expr, c: Expr) -> Expr:
+    """``a * b + c``, in float32 rounded once."""
+    return MultiplyAdd(a, b, c) if a.dtype is F32 else a * b + c
 
 
 def _power_of_two(n: Expr, dtype: DType) -> Expr:
@@ -121,16 +164,26 @@ def exp(x: Expr) -> Expr:
     """``2^n * exp(r)`` with ``|r| <= ln 2 / 2``, scaled in two steps: one might overflow."""
     high, low = (104.0, -104.0) if x.dtype is F32 else (746.0, -746.0)
     inside = Select(x < low, _number(low, x), Select(x > high, _number(high, x), x))
+    first, second = LN2[x.dtype]
+    if x.dtype is F32:
+        # NaN stays what it is: its n is any number.
+        shifted = MultiplyAdd(inside, _number(math.log2(math.e), x), _number(MAGIC, x))
+        n: Expr = shifted - MAGIC
+        r = _fused(n, _number(-second, x), _fused(n, _number(-first, x), inside))
+        whole: Expr = Bitcast(BITS[F32], shifted) - MAGIC_BITS
+        value = _series(r, [1 / math.factorial(i) for i in range(8)])
+        return _scaled(value, whole)
     safe = Select(Unary(U.ISNAN, x), _number(0.0, x), inside)
     n = Unary(U.RINT, safe * math.log2(math.e))
-    first, second = LN2[x.dtype]
     r = (safe - n * first) - n * second
-    terms = 8 if x.dtype is F32 else 14
-    value = _series(r, [1 / math.factorial(i) for i in range(terms)])
-    whole = Cast(BITS[x.dtype], n)
-    half = Binary(B.SHR, whole, Constant(1, whole.dtype))
-    scaled = value * _power_of_two(half, x.dtype) * _power_of_two(whole - half, x.dtype)
-    return Select(Unary(U.ISNAN, x), x, scaled)
+    value = _series(r, [1 / math.factorial(i) for i in range(14)])
+    return Select(Unary(U.ISNAN, x), x, _scaled(value, Cast(BITS[x.dtype], n)))
+
+
+def _scaled(value: Expr, n: Expr) -> Expr:
+    """``value * 2 ** n``, of an integer below twice what a normal number's exponent may be."""
+    half = Binary(B.SHR, n, Constant(1, n.dtype))
+    return value * _power_of_two(half, value.dtype) * _power_of_two(n - half, value.dtype)
 
 
 def log(x: Expr) -> Expr:
@@ -277,17 +330,14 @@ def acos(x: Expr) -> Expr:
 
 
 def erf(x: Expr) -> Expr:
-    """A series near 0; beyond, in float32 a fit, in float64 a series of positive terms."""
+    """In float32 fits, without quotients or branches; in float64 a series of positive terms."""
     size = _absolute(x)
     square = size * size
     factor = 2 / math.sqrt(math.pi)
     if x.dtype is F32:
-        series = [(-1) ** i / (math.factorial(i) * (2 * i + 1)) for i in range(7)]
-        near = size * _series(square, series) * factor
-        t = _divide(1.0, size * 0.5 + 1.0)
-        power = _series(t, ERFC) - square
-        far = _number(1.0, x) - t * exp(power)
-        return _with_sign(Select(size < 0.5, near, far), x)
+        near = MultiplyAdd(_series(square, ERF_NEAR), size, size)
+        far = _number(1.0, x) - exp(_series(size, ERF_FAR) * size)
+        return _with_sign(Select(size < ERF_SPLIT, near, far), x)
     terms = [1.0]
     for i in range(1, 100):
         terms.append(terms[-1] * 2 / (2 * i + 1))

@@ -6,11 +6,11 @@ takes as long as the slowest of these: the second level's cache, the multiproces
 tensor cores, and the time that a copy takes to arrive.
 
     step = max(copied / L2_BYTES, copied of one / OWN_BYTES, products / RATE, LATENCY / steps ahead)
-    microseconds = sum over waves (step * steps + START)
+    microseconds = sum over waves (step * steps + results of one * STORED + START)
 
-Constants are for an H100 (SXM), fitted to 19 kernels measured on one on 2026-11-26, by ``mma`` and
-by ``wgmma``: within a quarter for products alone, without what is fused after them.  Another GPU
-has others, and mostly the same best tiles.
+Constants are for an H100 (SXM), fitted to 29 kernels measured on one on 2026-11-26, by ``mma`` and
+by ``wgmma``: within a third for products alone, without what is fused after them.  Another GPU has
+others, and mostly the same best tiles.
 """
 
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 __all__ = ["Tiling", "Work", "microseconds", "plain_microseconds", "tiled_microseconds"]
 
 MULTIPROCESSORS = 132
-L2_BYTES = 5.2e6
+L2_BYTES = 6.2e6
 """A microsecond, of all, in rows of 128 bytes; measured in all kernels by ``wgmma``."""
-HALF_L2_BYTES = 3.7e6
+HALF_L2_BYTES = 4.0e6
 """The same in rows of 64 bytes; measured in products by ``mma``."""
 OWN_BYTES = 6.0e4
 """A microsecond, of one multiprocessor whose neighbours rest: half of its 64 bytes a cycle."""
@@ -34,7 +34,9 @@ MEETING = 0.05
 LATENCY = 0.27
 """Microseconds of a step that waits for its copy; measured with one warp a multiprocessor."""
 START = 1.5
-"""Microseconds from a block's first copy to its first product, and to store its results."""
+"""Microseconds from a block's first copy to its first product, and of its launch."""
+STORED = 3e-4
+"""Microseconds of a multiprocessor to store a result, with a bias."""
 ELEMENTS = 2.3e3
 """Copied one by one, with their borders: a microsecond, of one multiprocessor; measured in 3x3
 convolutions.
@@ -140,12 +142,16 @@ def _wave(work: Work, tiling: Tiling, blocks: int, steps: int) -> float:
     rate = PRODUCTS * (1.0 if tiling.grouped else WARP_RATE * min(1.0, warps / BUSY))
     products = each * tiling.rows * tiling.columns * size / rate
     step = max(products, LATENCY / max(tiling.ahead, 1))
-    meeting = 0.0 if tiling.grouped else MEETING
     if not work.whole:
         elements = rows * size // work.element_bytes
         step += max(each * elements / ELEMENTS, elements / tiling.threads * ELEMENT)
     else:
-        copied = rows * size
+        bytes_ = rows * size
         total = L2_BYTES if size >= 128 else HALF_L2_BYTES * min(1.0, size / 64)
-        step = max(step, blocks * copied / total, each * copied / OWN_BYTES)
-    return (step + meeting) * steps + START
+        copied = max(blocks * bytes_ / total, each * bytes_ / OWN_BYTES)
+        step = max(step, copied)
+        if not tiling.grouped:
+            # Warps of one block wait for its copies and then multiply; other blocks go on.
+            step += MEETING + min(products, copied) / each**2
+    stored = each * tiling.rows * tiling.columns * STORED
+    return step * steps + stored + START

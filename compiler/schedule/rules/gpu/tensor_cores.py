@@ -26,7 +26,7 @@ from .choice import DEFAULT, Choice, is_group
 from .estimate import Work
 from .product import Product, product_of
 from .tensor_tiles import best_choice
-from .tiles import ENDS, in_blocks, with_copies, without_guards
+from .tiles import ENDS, in_blocks, with_blocks, with_copies, without_guards
 from .warpgroups import on_warpgroups
 from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers_beside, in_warps_beside
 
@@ -107,7 +107,8 @@ def _scheduled(
         schedule = schedule.overlap(f"{k}.steps", buffers=min(choice.buffers, 3))
     else:
         schedule = schedule.barrier(first).barrier(first, after=True)
-    return schedule.set_scope(product.acc, Scope.REGISTER)
+    schedule = schedule.set_scope(product.acc, Scope.REGISTER)
+    return with_blocks(schedule, product)
 
 
 def _tile(choice: Choice) -> TileShape:

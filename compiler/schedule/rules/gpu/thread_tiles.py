@@ -17,7 +17,7 @@ from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ...steps.schedule import Schedule
 from .product import Product
-from .tiles import ENDS, in_blocks, with_copies
+from .tiles import ENDS, in_blocks, with_blocks, with_copies
 
 __all__ = ["in_thread_tiles"]
 
@@ -56,7 +56,8 @@ def in_thread_tiles(schedule: Schedule, product: Product, turned: bool) -> Sched
     schedule = with_copies(schedule, product, VECTOR, counts[0] * counts[1], False)
     first = f"{q if turned else p}.thread.sum"
     schedule = schedule.barrier(first).barrier(first, after=True)
-    return schedule.set_scope(product.acc, Scope.REGISTER)
+    schedule = schedule.set_scope(product.acc, Scope.REGISTER)
+    return with_blocks(schedule, product)
 
 
 def _side(extent: int) -> int:

@@ -4,12 +4,22 @@ from contextlib import suppress
 
 from ....errors import ScheduleError
 from ....loops.expressions import Scope
-from ....loops.ir import For, LoopKind
+from ....loops.ir import For, LoopKind, Stmt
 from ....loops.traverse import walk
 from ...steps.schedule import Schedule
+from ...steps.site import find_loop
 from .product import Product
 
-__all__ = ["ENDS", "copied", "in_blocks", "in_stages", "in_strips", "with_copies", "without_guards"]
+__all__ = [
+    "ENDS",
+    "copied",
+    "in_blocks",
+    "in_stages",
+    "in_strips",
+    "with_blocks",
+    "with_copies",
+    "without_guards",
+]
 
 ENDS = ("", ".sum", ".end")
 """What the names of the loops of a tile end with: of those that start sums, add, and store."""
@@ -35,7 +45,8 @@ def in_blocks(
     """Rows and columns in tiles of blocks, the sum in steps, whose operands are in shared memory.
 
     sizes: of a tile, and summed elements of a step.  padding: elements more of each row there.
-    Loops over the rows and columns of a tile are threads, and follow each other as ``ENDS`` says.
+    Loops over the rows and columns of a tile are threads, and follow each other as ``ENDS`` says;
+    those around them are blocks ``with_blocks``.
     """
     (p, _), (q, _), (k, _) = product.p, product.q, product.k
     rows, columns, whole = sizes
@@ -53,8 +64,6 @@ def in_blocks(
     for name, axis in ((product.left, p), (product.right, q)):
         used = (f"{axis}.in.sum", f"{k}.in")
         schedule = schedule.stage(name, f"{k}.steps", used, Scope.SHARED, f"{name}.tile", padding)
-    for each in (*product.outer, f"{p}.block", f"{q}.block"):
-        schedule = schedule.bind(each, LoopKind.BLOCK)
     return schedule
 
 
@@ -64,6 +73,22 @@ def without_guards(schedule: Schedule, loops: tuple[str, ...]) -> Schedule:
         with suppress(ScheduleError):
             schedule = schedule.hoist_guard(name)
     return schedule
+
+
+def with_blocks(schedule: Schedule, product: Product) -> Schedule:
+    """The loops around a tile as blocks: at last, since every step before would prove it anew."""
+    stmt: Stmt = find_loop(schedule.function, _outermost(schedule, product))[1]
+    while isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL:
+        schedule = schedule.bind(stmt.variable, LoopKind.BLOCK)
+        stmt = stmt.body
+    return schedule
+
+
+def _outermost(schedule: Schedule, product: Product) -> str:
+    """The first loop of the nest that a product is now."""
+    names = (*product.outer, f"{product.p[0]}.strip", f"{product.p[0]}.block")
+    every = {each.variable for each in walk(schedule.function.body) if isinstance(each, For)}
+    return next(each for each in names if each in every)
 
 
 def in_strips(schedule: Schedule, product: Product, blocks: int) -> Schedule:

@@ -24,7 +24,7 @@ from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
 from .choice import Choice, is_group
 from .product import Product
-from .tiles import ENDS, in_blocks, in_strips, with_copies, without_guards
+from .tiles import ENDS, in_blocks, in_strips, with_blocks, with_copies, without_guards
 from .warps import Nest, beside
 
 __all__ = ["on_warpgroups"]
@@ -82,7 +82,8 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
     schedule = with_copies(schedule, product, vector, threads, True)
     schedule = schedule.unroll(f"{k}.part")
     schedule = schedule.overlap(f"{k}.steps", behind=True, buffers=choice.buffers)
-    return schedule.set_scope(product.acc, Scope.REGISTER)
+    schedule = schedule.set_scope(product.acc, Scope.REGISTER)
+    return with_blocks(schedule, product)
 
 
 def _intrinsic(schedule: Schedule, product: Product, columns: int) -> Intrinsic:

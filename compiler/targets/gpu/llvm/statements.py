@@ -74,7 +74,10 @@ class KernelWriter:
                 self._numbers[kind] = self.machine.number(e, kind)
         given = []
         for number, parameter in enumerate(self.kernel.parameters):
-            given.append(f"ptr addrspace({GLOBAL}) noalias %p{number}")
+            known = "noalias"
+            if parameter.alignment > 1 and not self.machine.offsets:
+                known += f" align {parameter.alignment}"
+            given.append(f"ptr addrspace({GLOBAL}) {known} %p{number}")
             given += [f"i64 %offset{number}"] * self.machine.offsets
             self.x.addresses[parameter.buffer.name] = self._parameter(number, parameter)
         if self.kernel.shared.size:

@@ -15,12 +15,13 @@ from dovetail.compiler.loops.expressions import (
     Cast,
     Constant,
     Expr,
+    MultiplyAdd,
     Select,
     Unary,
     UnaryFunction,
     Variable,
 )
-from dovetail.compiler.loops.traverse import fold
+from dovetail.compiler.loops.traverse import expressions, fold
 from dovetail.compiler.targets.gpu.maths import FUNCTIONS, expanded
 
 PERIODIC = (UnaryFunction.SIN, UnaryFunction.COS, UnaryFunction.TAN)
@@ -40,6 +41,9 @@ def evaluate(expr: Expr, **given: NDArray[np.generic]) -> NDArray[np.generic]:
                 return evaluate_unary(function, below[0])
             case Binary(function=function):
                 return evaluate_binary(function, *np.broadcast_arrays(*below))
+            case MultiplyAdd():
+                a, b, c = (each.astype(np.longdouble) for each in below)
+                return (a * b + c).astype(np.float32)
             case Select():
                 return np.where(*below)  # type: ignore[call-overload]
             case Cast(dtype=dtype):
@@ -111,3 +115,31 @@ def test_functions_of_two_operands_are_within_half_a_unit(
     kinds = Variable("x", DType.FLOAT32), Variable("y", DType.FLOAT32)
     found = evaluate(expanded(Binary(function, *kinds)), x=x, y=y)
     assert distance(found, want) <= 0.501
+
+
+@pytest.mark.parametrize(
+    "divisor", [2**0.5, 0.0235294122248888, -768.0, 1.0 + 2.0**-23, 2.0 - 2.0**-22, 1e-9]
+)
+def test_a_quotient_by_a_constant_is_rounded_as_one(divisor: float) -> None:
+    x = Variable("x", DType.FLOAT32)
+    expr = expanded(Binary(BinaryFunction.DIV, x, Constant(divisor, DType.FLOAT32)))
+    assert not any(
+        isinstance(each, Binary) and each.function is BinaryFunction.DIV
+        for each in expressions(expr)
+    )
+    values = RNG.standard_normal(100_000).astype(np.float32)
+    values *= np.float32(2.0) ** RNG.integers(-60, 60, values.size).astype(np.float32)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3e38, 1.0, -1.0], np.float32)
+    given = np.concatenate((values, edges))
+    with np.errstate(all="ignore"):
+        want = given / np.float32(divisor)
+    found = evaluate(expr, x=given)
+    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(np.signbit(found[:-4]), np.signbit(want[:-4]))
+
+
+@pytest.mark.parametrize("divisor", [0.0, np.inf, 2.0 - 2.0**-23, 2.0**-100])
+def test_other_quotients_stay(divisor: float) -> None:
+    x = Variable("x", DType.FLOAT32)
+    expr = Binary(BinaryFunction.DIV, x, Constant(divisor, DType.FLOAT32))
+    assert expanded(expr) == expr

@@ -1,5 +1,6 @@
 """Quantised models on tensor cores: the framework's bytes, from interpreted PTX."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Precision
+from dovetail.compiler.schedule.rules.gpu import estimate, tensor_tiles
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.session import Session
 from tests.ptx.device import InterpreterDevice
@@ -128,6 +130,16 @@ def test_a_product_of_two_activations_has_the_bytes_of_the_framework(
     np.testing.assert_array_equal(Session(module, InterpreterDevice()).run(None, given)[0], want)
 
 
+@pytest.fixture
+def slow_warps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Products for which the estimate prefers warpgroups, however small they are."""
+    monkeypatch.setattr(estimate, "MEETING", 100.0)
+    tensor_tiles._best.cache_clear()
+    yield
+    tensor_tiles._best.cache_clear()
+
+
+@pytest.mark.usefixtures("slow_warps")
 def test_a_feed_forward_layer_by_warpgroups_is_that_of_the_cpu(tmp_path: Path) -> None:
     """In float16, with GELU and a residual sum fused after the products."""
     path, rng = tmp_path / "layer.onnx", np.random.default_rng(6)
