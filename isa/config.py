@@ -235,6 +235,13 @@ class HardwareConfig:
             "lane (nibbles)."
         ),
     )
+    load_ahead: bool = field(
+        default=False,
+        metadata=declare(
+            "LOAD asks for what its next instruction reads while the data of the one before still "
+            "arrives.  Without effect in deep_pipelines."
+        ),
+    )
     clock_hz: int = field(
         default=DEFAULT_CLOCK_HZ,
         metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
@@ -268,6 +275,11 @@ class HardwareConfig:
         Raises ExtensionError when no installed package brings it, in this version.
         """
         return find_finish(self.finish) if self.finish else None
+
+    @property
+    def two_loads(self) -> bool:
+        """Whether ``load_ahead`` has an effect: two LOADs are at work at a time."""
+        return self.load_ahead and not self.deep_pipelines
 
     @property
     def macs_per_cycle(self) -> int:
@@ -335,7 +347,7 @@ class HardwareConfig:
         optional = ("fixed_rounding", "finish", "row_parameters", "nibble_weights")
         skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
-        skip |= {"core_clock_ratio", "deep_pipelines"}
+        skip |= {"core_clock_ratio", "deep_pipelines", "load_ahead"}
         return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)

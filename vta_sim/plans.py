@@ -35,7 +35,7 @@ class Plans(Record):
     Of LOAD and STORE: address, rows, planes, stride_y, stride_z: of DRAM; row_bytes: of each row;
     before: bytes of a row's first beat before its first write; step: bytes from write to write;
     write_bytes: of a write, a word or a beat of one; cells: of a padded block, 0 where nothing is
-    padding; bursts: at most.
+    padding; bursts: at most; alone: whether no other of its unit may be in flight with it.
 
     order: the instructions of each unit, unit after unit; those of unit ``u`` begin at
     ``first[u]``.
@@ -59,6 +59,7 @@ class Plans(Record):
     step: Int64s
     cells: Int64s
     bursts: Int64s
+    alone: Int64s
     order: Int64s
     first: Int64s
 
@@ -109,6 +110,7 @@ def _transfers(
         cells = field("count_z") * rows * across
         words = field("count_z") * field("count_y") * field("count_x")
         columns["cells"][mine] = np.where(cells == words, 0, cells)
+        columns["alone"][mine] = (field("step") > 0) | (not config.two_loads)
     length, before, step, write = size * field("count_x"), np.zeros_like(size), size, size
     if layout is Load.format:
         by_beats = np.isin(field("memory"), [memory.code for memory in config.by_beats])

@@ -108,6 +108,7 @@ class MemoryTop(wiring.Component):
             fetch.beat_last.eq(bus.rlast),
             fetch.beat_data.eq(bus.rdata),
             load.beat.eq(port.load_beat),
+            load.announced.eq(port.load_announced),
             load.beat_data.eq(bus.rdata),
             bus.wvalid.eq(store.beat_valid),
             bus.wdata.eq(store.beat),
