@@ -235,6 +235,13 @@ class HardwareConfig:
             "lane (nibbles)."
         ),
     )
+    short_constants: bool = field(
+        default=False,
+        metadata=declare(
+            "LOAD also makes parameters from their scales alone, where the biases are 0, and words "
+            "of tables from a beat that repeats over the lanes (nibbles)."
+        ),
+    )
     load_ahead: bool = field(
         default=False,
         metadata=declare(
@@ -322,6 +329,18 @@ class HardwareConfig:
         """Bytes of a WGT word as nibbles, in DRAM."""
         return self.nibble_head_bytes + self.block * self.block // 2
 
+    @property
+    def short_memories(self) -> tuple[Memory, ...]:
+        """Memories of which words may lie in DRAM in a short form."""
+        weights = (Memory.WGT,) if self.nibble_weights else ()
+        return *weights, *((Memory.PAR, Memory.TAB) if self.short_constants else ())
+
+    def short_bytes(self, memory: Memory) -> int:
+        """Bytes in DRAM of a word of WGT, PAR or TAB in its short form: whole beats."""
+        if memory is Memory.WGT:
+            return self.nibble_bytes
+        return self.word_bytes(memory) // 2 if memory is Memory.PAR else self.bus_bytes
+
     def banks(self, memory: Memory) -> int:
         """Banks of ``memory`` that units lock (1 where none are locked)."""
         return {Memory.ACT: self.act_banks, Memory.ACC: self.acc_banks}.get(memory, 1)
@@ -340,11 +359,13 @@ class HardwareConfig:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
 
-        ``fixed_rounding``, ``finish``, ``row_parameters`` and ``nibble_weights`` are named only
-        where they are set: bitstreams without them keep their fingerprints.
+        ``fixed_rounding``, ``finish``, ``row_parameters``, ``nibble_weights`` and
+        ``short_constants`` are named only where they are set: bitstreams without them keep their
+        fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
         optional = ("fixed_rounding", "finish", "row_parameters", "nibble_weights")
+        optional += ("short_constants",)
         skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines", "load_ahead"}

@@ -41,6 +41,7 @@ TINY = HardwareConfig(
     fixed_rounding=True,
     row_parameters=True,
     nibble_weights=True,
+    short_constants=True,
     load_ahead=True,
     dram=DramTiming(latency_cycles=12, queue_bursts=4),
 )
@@ -67,6 +68,7 @@ ZYNQ7020 = replace(
     fixed_rounding=True,
     row_parameters=True,
     nibble_weights=True,
+    short_constants=True,
     load_ahead=True,
 )
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark

@@ -205,7 +205,14 @@ class Accelerator(wiring.Component):
         )
         m.submodules.wgt = wgt = weight_scratchpad(config, parts, wgt_beats)
         m.submodules.par = par = SimpleScratchpad(
-            config, Memory.PAR, 1, par_beats, in_turns=True, rows=config.row_parameters
+            config,
+            Memory.PAR,
+            1,
+            par_beats,
+            in_turns=True,
+            rows=config.row_parameters,
+            apart=1 + config.short_constants,
+            halves=config.short_constants,
         )
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)

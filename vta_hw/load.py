@@ -64,7 +64,7 @@ class Load(wiring.Component):
         for memory in Memory:
             size = config.word_bytes(memory)
             pieces = size // config.bus_bytes if memory in config.by_beats else 1
-            apart = 2 if memory is Memory.WGT and config.nibble_weights else 1
+            apart = 2 if memory in (Memory.WGT, Memory.PAR) and memory in config.short_memories else 1
             ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces, apart))
         if config.two_loads:
             indices = ("burst_index", "beat_index")
@@ -117,6 +117,7 @@ class Load(wiring.Component):
         # With nibbles: of the multipliers, and of the nibbles.
         head_beats = config.nibble_head_bytes // config.bus_bytes
         nibble_beats = config.nibble_bytes // config.bus_bytes - head_beats
+        scale_beats = config.short_bytes(Memory.PAR) // config.bus_bytes
         row_beats, last_beat = Signal(24), Signal(8)
         with m.Switch(given.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
@@ -128,6 +129,12 @@ class Load(wiring.Component):
             with m.If(given.nibbles):
                 in_row = given.count_x * head_beats + given.count_x * nibble_beats
                 m.d.comb += row_beats.eq(in_row)
+        if config.short_constants:
+            # Of PAR the scales alone, half of a word; of TAB a beat.
+            with m.If(given.nibbles & (given.memory == Memory.PAR.code)):
+                m.d.comb += row_beats.eq(given.count_x * scale_beats)
+            with m.If(given.nibbles & (given.memory == Memory.TAB.code)):
+                m.d.comb += row_beats.eq(given.count_x)
         bus_log2 = (config.bus_bytes - 1).bit_length()
         before = given.dram_address[:bus_log2]
         # Where rows are windows, of the bytes from the first beat to the end of the last window.
@@ -145,6 +152,14 @@ class Load(wiring.Component):
         if config.nibble_weights:
             with m.If(current.nibbles):
                 m.d.comb += last_beat.eq(head_beats + nibble_beats - 1)
+        scales, repeated = Const(0), Const(0)
+        if config.short_constants:
+            scales = current.nibbles & (current.memory == Memory.PAR.code)
+            repeated = current.nibbles & (current.memory == Memory.TAB.code)
+            with m.If(scales):
+                m.d.comb += last_beat.eq(scale_beats - 1)
+            with m.If(repeated):
+                m.d.comb += last_beat.eq(0)
         m.d.comb += [
             cutter.start.eq(begins),
             cutter.address.eq(Cat(Const(0, bus_log2), given.dram_address[bus_log2:])),
@@ -215,7 +230,10 @@ class Load(wiring.Component):
         late_data = delays(m, beat_data, "late_data", stages.write)[-1]
         late_beat = delays(m, beat, "late_beat", stages.write, reset=True)[-1]
         for k in range(widest // config.bus_bytes):
-            with m.If(late_beat & (late_index == k)):
+            mine = late_index == k
+            if config.short_constants:
+                mine |= repeated
+            with m.If(late_beat & mine):
                 m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(late_data)
 
         m.d.comb += [
@@ -250,6 +268,12 @@ class Load(wiring.Component):
                 Mux(current.nibbles, index == head_beats + k // 2, plain)
                 for k, plain in enumerate(arriving)
             ]
+        if config.short_constants:
+            # Of a word of scales, a piece of biases with each.
+            arriving = [
+                Mux(scales, index == k % scale_beats, before)
+                for k, before in enumerate(arriving[: 2 * scale_beats])
+            ] + arriving[2 * scale_beats :]
         arrived = delayed(m, Cat(beat & each for each in arriving), "arrived", reset=True)
         beat_before = delayed(m, beat, "beat_before", reset=True)
         writes = Mux(by_beats, beat_before, complete)
@@ -312,6 +336,7 @@ class Load(wiring.Component):
         left = cells.x < current.pad_x_before
         right = cells.x >= data_columns
         pads = cells.step & (above | below | left | right)
+        memory_before = memory
         if config.two_loads:
             memory = Mux(writes, memory, current.memory)
         places = delays(m, Mux(writes, cell, cells.cell), "write_address", stages.write)[-1]
@@ -323,9 +348,17 @@ class Load(wiring.Component):
         if config.nibble_weights:
             m.submodules.expand = expand = NibbleWeights(config)
             m.d.comb += [expand.beat.eq(beat), expand.data.eq(beat_data), expand.index.eq(index)]
-            data = Mux(nibbles, expand.weights, data.replicate(2))
+            expands = nibbles
+            if config.short_constants:
+                expands = nibbles & (memory_before == Memory.WGT.code)
+            data = Mux(expands, expand.weights, data.replicate(2))
             pad = pad.replicate(2)
         value = Mux(beat_before, data, pad)
+        if config.short_constants:
+            # Behind it, what biases get.
+            no_bias = beat_before & nibbles & (memory_before == Memory.PAR.code)
+            bias = value[: 8 * config.bus_bytes] & ~no_bias.replicate(8 * config.bus_bytes)
+            value = Cat(value, bias)
         self._write_beats(m, memory, arrived, pads, value)
         return m
 
@@ -387,4 +420,8 @@ class Load(wiring.Component):
             enable &= (written == memory.code).replicate(len(enable))
             if late:
                 enable = delayed(m, enable, f"{memory.value}_pieces", reset=True)
-            m.d.comb += [port.enable.eq(enable), port.data.eq(data[: len(port.data)])]
+            value = data[: len(port.data)]
+            if memory is Memory.PAR and self._config.short_constants:
+                beat = len(port.data) // 2
+                value = Cat(data[-beat:], data[:beat])
+            m.d.comb += [port.enable.eq(enable), port.data.eq(value)]

@@ -104,7 +104,10 @@ def _transfers(
     size = np.full(len(mine), config.word_bytes(Memory.ACT))
     if layout is Load.format:
         sizes = np.array([config.word_bytes(memory) for memory in Memory])
-        size = np.where(field("nibbles"), config.nibble_bytes, sizes[field("memory")])
+        short = sizes.copy()
+        for memory in config.short_memories:
+            short[memory.code] = config.short_bytes(memory)
+        size = np.where(field("nibbles"), short[field("memory")], sizes[field("memory")])
         rows = field("pad_y_before") + field("count_y") + field("pad_y_after")
         across = field("pad_x_before") + field("count_x") + field("pad_x_after")
         cells = field("count_z") * rows * across
