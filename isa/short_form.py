@@ -1,7 +1,7 @@
 """Constants that lie in DRAM in fewer bytes than in their scratchpad, and what LOAD makes of them.
 
-WGT: weights as nibbles (``nibbles``).  PAR: the scales alone, where all biases are 0.  TAB: one beat
-a word, where what the lanes have repeats beat by beat, as it does in a table that is one for all.
+WGT: weights as nibbles (``nibbles``).  PAR: the scales alone, where all biases are 0.  TAB: a beat,
+where what the lanes have repeats beat by beat, as it does in a table that is one for all.
 """
 
 import numpy as np

@@ -64,7 +64,7 @@ class Load(wiring.Component):
         for memory in Memory:
             size = config.word_bytes(memory)
             pieces = size // config.bus_bytes if memory in config.by_beats else 1
-            apart = 2 if memory in (Memory.WGT, Memory.PAR) and memory in config.short_memories else 1
+            apart = 1 + (memory is not Memory.TAB and memory in config.short_memories)
             ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces, apart))
         if config.two_loads:
             indices = ("burst_index", "beat_index")

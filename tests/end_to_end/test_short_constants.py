@@ -63,7 +63,9 @@ def network(bias: bool) -> onnx.ModelProto:
         helper.make_tensor_value_info(name, TensorProto.INT8, (1, width))
         for name, width in (("x", INPUTS), ("y", OUTPUTS))
     ]
-    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    tensors = [
+        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
+    ]
     graph = helper.make_graph(nodes, "network", ends[:1], ends[1:], tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 

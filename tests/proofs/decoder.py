@@ -64,9 +64,7 @@ def _load(value: dict[str, Value], config: HardwareConfig) -> Value:
     weights = (value["memory"] == 1) & config.nibble_weights
     constants = ((value["memory"] == 3) | (value["memory"] == 5)) & config.short_constants
     packed = (
-        ~(weights | constants)
-        | (value["step"] != 0)
-        | _unaligned(value, PLACES, config.bus_bytes)
+        ~(weights | constants) | (value["step"] != 0) | _unaligned(value, PLACES, config.bus_bytes)
     )
     empty = (value["count_z"] == 0) | (rows == 0) | (columns == 0)
     placed = Mux(value["step"] == 0, plain, windows)

@@ -52,8 +52,8 @@ def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
 
 
 def word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
-    """Bytes of a word in DRAM; with nibbles half as many of WGT, after a multiplier of 4 bits a lane,
-    and of PAR; and of TAB a beat.
+    """Bytes of a word in DRAM; with nibbles half as many of WGT, after a multiplier of 4 bits a
+    lane, and of PAR; and of TAB a beat.
     """
     if isinstance(instruction, Store):
         return config.word_bytes(Memory.ACT)
