@@ -364,8 +364,10 @@ class HardwareConfig:
         fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
-        optional = ("fixed_rounding", "finish", "row_parameters", "nibble_weights")
-        optional += ("short_constants",)
+        optional = (
+            *("fixed_rounding", "finish", "row_parameters", "nibble_weights"),
+            "short_constants",
+        )
         skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines", "load_ahead"}
