@@ -13,7 +13,7 @@ from .cascade import Sized, sized
 from .image import image_reads
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .model import Traffic
+from .model import RowCosts, Traffic
 from .place import Item
 from .rows import Reader, RowRing
 from .strips import Stripes, stripes_of
@@ -59,7 +59,7 @@ class CascadeSizes:
         """``results``: names of the activations that are stored in any case."""
         self.stripes = [stripes_of(layer, config) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
-        self._results, self._config = results, config
+        self._results, self._config, self._rows = results, config, RowCosts(config)
         self._shapes: dict[tuple[int, int], list[_Shape]] = {}
         self._sizes: dict[tuple[int, int, frozenset[str]], list[Sized]] = {}
 
@@ -77,7 +77,7 @@ class CascadeSizes:
             constants = _constant_words(self._group(first, last))
             streamed = {name: self._last[name] > last or name in self._results for name in gone}
             sizes = [
-                _sized(shape, first, streamed, constants, self._config)
+                _sized(shape, first, streamed, constants, self._config, self._rows)
                 for shape in self._shapes[first, last]
             ]
             found: list[Sized] = []
@@ -165,6 +165,7 @@ def _sized(
     streamed: Mapping[str, bool],
     constants: Mapping[Memory, int],
     config: HardwareConfig,
+    costs: RowCosts,
 ) -> Sized:
     """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
     and of each strip.
@@ -179,7 +180,7 @@ def _sized(
             rings[name] = replace(ring, stored=True) if stored else ring
         elif ring.producer is not None:
             rings[name] = replace(ring, depth=ring.activation.rows, mirror=0, kept=True)
-    traffic = Traffic(config)
+    traffic = Traffic(config, costs)
     for memory, count in constants.items():
         again = 1 if count <= config.depth(memory) else shape.again
         traffic.read(again, count * config.word_bytes(memory))

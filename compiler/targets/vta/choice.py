@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from .block_cascade import Blocks
 from .cascade import Sized
 from .schedules import COARSE, Grain
-from .stream import Tile
+from .tile_estimate import Tile
 
 __all__ = ["Change", "Choice"]
 

@@ -22,7 +22,7 @@ from .place import NoRoomError
 from .plan import Plan
 from .planner import Planner
 from .schedules import COARSE
-from .stream import Tile
+from .tile_estimate import Tile
 
 __all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]
 

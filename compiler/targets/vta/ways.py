@@ -22,13 +22,13 @@ from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import (
     ROW_PARTS,
     StreamedLayer,
-    Tile,
     TileError,
     best_tile,
     stream_tiles,
     streamed_layer,
 )
 from .strips import scheduled_cascade
+from .tile_estimate import Tile
 from .windows import SLOTS
 
 __all__ = ["GRAINS", "MOST_LAYERS", "LayerWays", "Room"]
