@@ -61,23 +61,26 @@ class CascadeSizes:
         self._last = {item.activation.name: item.last for item in items}
         self._results, self._config, self._rows = results, config, RowCosts(config)
         self._shapes: dict[tuple[int, int], list[_Shape]] = {}
-        self._sizes: dict[tuple[int, int, frozenset[str]], list[Sized]] = {}
+        self._sizes: dict[tuple[int, int, frozenset[str], bool], list[Sized]] = {}
 
-    def sizes(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
+    def sizes(
+        self, first: int, last: int, gone: frozenset[str], *, waits: bool = False
+    ) -> list[Sized]:
         """Ways to run the layers from number ``first`` to ``last``, all of which have stripes.
 
         The fastest first; each needs less of ACT, or moves less, than those before.  None when
         constants do not fit.
-        gone: those of the activations that they touch that are not wholly on chip.
+        gone: those of the activations that they touch that are not wholly on chip.  waits: whether
+        cycles count in which units wait for constants that come again for each strip.
         """
-        key = first, last, gone
+        key = first, last, gone, waits
         if key not in self._sizes:
             if (first, last) not in self._shapes:
                 self._shapes[first, last] = self._shaped(first, self._group(first, last))
             constants = _constant_words(self._group(first, last))
             streamed = {name: self._last[name] > last or name in self._results for name in gone}
             sizes = [
-                _sized(shape, first, streamed, constants, self._config, self._rows)
+                _sized(shape, first, streamed, constants, self._config, self._rows, waits=waits)
                 for shape in self._shapes[first, last]
             ]
             found: list[Sized] = []
@@ -166,9 +169,12 @@ def _sized(
     constants: Mapping[Memory, int],
     config: HardwareConfig,
     costs: RowCosts,
+    *,
+    waits: bool,
 ) -> Sized:
     """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
-    and of each strip.
+    and of each strip.  waits: with those in which units wait for constants that come again for each
+    strip, behind the rows that are loaded.
 
     streamed: of the activations that are not wholly on chip, whether one that these layers make
     is read by later ones too, or is the result.
@@ -181,9 +187,6 @@ def _sized(
         elif ring.producer is not None:
             rings[name] = replace(ring, depth=ring.activation.rows, mirror=0, kept=True)
     traffic = Traffic(config, costs)
-    for memory, count in constants.items():
-        again = 1 if count <= config.depth(memory) else shape.again
-        traffic.read(again, count * config.word_bytes(memory))
     for ring in rings.values():
         x = ring.activation
         row = x.width * config.word_bytes(Memory.ACT)
@@ -196,6 +199,11 @@ def _sized(
             traffic.read(read, row, count)
         elif ring.stored and ring.producer is not None:
             traffic.write(x.blocks * x.height, row, shape.strips[ring.producer - first])
+    rows, waiting = traffic.read_cycles, 0
+    for memory, count in constants.items():
+        fits = count <= config.depth(memory)
+        waiting = int(rows) if waits and not fits else waiting
+        traffic.read(1 if fits else shape.again, count * config.word_bytes(memory))
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    cycles = max(traffic.cycles, shape.busy) + shape.filling
+    cycles = max(traffic.cycles, shape.busy + waiting) + shape.filling
     return Sized(shape.rows, rings, words, cycles, traffic.dram_cycles)

@@ -28,8 +28,8 @@ class Choice:
     def key(self) -> tuple[object, ...]:
         """Tells ways to run the same layers apart."""
         match self.how:
-            case Sized(rows=rows):
-                way: object = rows
+            case Sized(rows=rows, more=more):
+                way: object = rows, more
             case Blocks(size=size):
                 way = "blocks", size
             case Tile() as tile:
