@@ -5,7 +5,6 @@ writes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,51 +17,52 @@ from .regions import touched
 
 __all__ = ["dependences", "drained", "permuted", "serial"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Reads:
-    """What operation ``index`` read, from word ``first`` to word ``last``; bits: one for each word
-    from word 0 on that nobody has written since.
-    """
-
-    index: int
-    first: int
-    last: int
-    bits: int
-
-    @staticmethod
-    def of(index: int, places: NDArray[np.int64]) -> "_Reads":
-        """places: ascending."""
-        first, last = int(places[0]), int(places[-1])
-        return _Reads(index, first, last, _bits(places) << first)
+NOWHERE = -1
+"""The first and last word of a read of which no word is left."""
 
 
 class _Scratchpad:
-    """The last writer of each word, and who has read it since."""
+    """The last writer of each word, and who has read it since.
+
+    Of each read: the operation, its first word, and from that on a bit for each word that nobody
+    has written since.
+    """
 
     def __init__(self, depth: int) -> None:
         self._writer: NDArray[np.int64] = np.full(depth, -1)
-        self._readers: list[_Reads] = []
+        self._reads: list[tuple[int, int, int]] = []
+        self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
+        self._gone = 0
+        """Reads of which no word is left."""
 
     def read(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a read; return the operations whose results it reads."""
-        self._readers.append(_Reads.of(index, places))
+        count = len(self._reads)
+        if count == self._limits.shape[1]:
+            self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
+        self._limits[:, count] = places[0], places[-1]
+        self._reads.append((index, int(places[0]), _bits(places)))
         return _values(self._writer[_run(places)])
 
     def write(self, index: int, places: NDArray[np.int64]) -> set[int]:
         """Note a write; return the operations that wrote or read there before."""
         found = _values(self._writer[_run(places)])
-        written = _Reads.of(index, places)
-        kept = []
-        for reads in self._readers:
-            if reads.first <= written.last and written.first <= reads.last:
-                left = reads.bits & ~written.bits
-                if left != reads.bits:
-                    found.add(reads.index)
-                    reads = _Reads(reads.index, reads.first, reads.last, left)
-            if reads.bits:
-                kept.append(reads)
-        self._readers = kept
+        low, high = self._limits[:, : len(self._reads)]
+        begin, bits = int(places[0]), _bits(places)
+        for position in np.flatnonzero((low <= places[-1]) & (high >= begin)).tolist():
+            reader, first, unwritten = self._reads[position]
+            late = begin - first
+            left = unwritten & ~(bits << late if late > 0 else bits >> -late)
+            if left != unwritten:
+                found.add(reader)
+                self._reads[position] = reader, first, left
+                if not left:
+                    self._limits[:, position] = NOWHERE
+                    self._gone += 1
+        if 2 * self._gone > len(self._reads):
+            kept = [n for n, (_, _, left) in enumerate(self._reads) if left]
+            self._limits[:, : len(kept)] = self._limits[:, kept]
+            self._reads, self._gone = [self._reads[n] for n in kept], 0
         self._writer[_run(places)] = index
         return found
 
