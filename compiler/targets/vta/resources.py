@@ -130,14 +130,14 @@ class ActBanks:
         }
         until |= {("act_write_banks", bank): {} for kind, bank in until}
         self._held = [[until[bank] for bank in banks] for banks in banks_of]
-        """Of each instruction, for each of its banks, until when each unit holds it."""
+        """Until when each unit holds each of the banks of an instruction."""
         self._written = [
             [until["act_write_banks", bank] for kind, bank in banks if kind == "act_read_banks"]
             if unit is Unit.VECTOR
             else []
             for unit, banks in zip(self._units, banks_of, strict=True)
         ]
-        """The same of banks that a VECTOR reads, for writing."""
+        """The same of the banks that a VECTOR reads, for writing."""
 
     def free_at(self, index: int) -> int:
         """The first cycle in which no other unit holds a bank of instruction ``index``.

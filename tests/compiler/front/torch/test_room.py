@@ -31,7 +31,7 @@ CALLS: dict[str, tuple[tuple[int, ...] | None, tuple[Any, ...]]] = {
     "aten.tril_indices": (None, (7, 9)),
     "aten.triu_indices": (None, (9, 7)),
 }
-"""Of each operator an input that is not known, and its other arguments."""
+"""An input of each operator that is not known, and its other arguments."""
 
 
 @pytest.mark.parametrize("name", CALLS)
