@@ -19,10 +19,13 @@ ones recorded.  Prints a table, and with ``--json FILE``
 writes the figures.
 """
 
+import fcntl
 import json
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -174,16 +177,26 @@ def measure(
         error = np.abs(rows - exact).max() / np.abs(exact).max()
         seconds = engines[engine].compile_seconds
         found.append(Measured(name, engine, [], None, float(error), seconds))
-    for _ in range(runs):
+    with alone():
+        for _ in range(runs):
+            for measured in found:
+                begin = time.perf_counter()
+                engines[measured.engine].run(inputs)
+                measured.milliseconds.append(1e3 * (time.perf_counter() - begin))
         for measured in found:
-            begin = time.perf_counter()
-            engines[measured.engine].run(inputs)
-            measured.milliseconds.append(1e3 * (time.perf_counter() - begin))
-    for measured in found:
-        seconds = engines[measured.engine].seconds
-        if seconds is not None:
-            measured.device_milliseconds = 1e3 * statistics.median(seconds(runs) for _ in range(3))
+            seconds = engines[measured.engine].seconds
+            if seconds is not None:
+                times = [seconds(runs) for _ in range(3)]
+                measured.device_milliseconds = 1e3 * statistics.median(times)
     return found
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """While others that measure on this machine wait: several may compile at a time."""
+    with (Path(tempfile.gettempdir()) / "dovetail-benchmark-gpu.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def rows_of(found: list[Measured]) -> list[tuple[str, ...]]:

@@ -235,6 +235,20 @@ class HardwareConfig:
             "lane (nibbles)."
         ),
     )
+    short_constants: bool = field(
+        default=False,
+        metadata=declare(
+            "LOAD also makes parameters from their scales alone, where the biases are 0, and words "
+            "of tables from a beat that repeats over the lanes (nibbles)."
+        ),
+    )
+    load_ahead: bool = field(
+        default=False,
+        metadata=declare(
+            "LOAD asks for what its next instruction reads while the data of the one before still "
+            "arrives.  Without effect in deep_pipelines."
+        ),
+    )
     clock_hz: int = field(
         default=DEFAULT_CLOCK_HZ,
         metadata=declare("Hz that the timing figures are quoted at.", 1, 10**10),
@@ -268,6 +282,11 @@ class HardwareConfig:
         Raises ExtensionError when no installed package brings it, in this version.
         """
         return find_finish(self.finish) if self.finish else None
+
+    @property
+    def two_loads(self) -> bool:
+        """Whether ``load_ahead`` has an effect: two LOADs are at work at a time."""
+        return self.load_ahead and not self.deep_pipelines
 
     @property
     def macs_per_cycle(self) -> int:
@@ -310,6 +329,18 @@ class HardwareConfig:
         """Bytes of a WGT word as nibbles, in DRAM."""
         return self.nibble_head_bytes + self.block * self.block // 2
 
+    @property
+    def short_memories(self) -> tuple[Memory, ...]:
+        """Memories of which words may lie in DRAM in a short form."""
+        weights = (Memory.WGT,) if self.nibble_weights else ()
+        return *weights, *((Memory.PAR, Memory.TAB) if self.short_constants else ())
+
+    def short_bytes(self, memory: Memory) -> int:
+        """Bytes in DRAM of a word of WGT, PAR or TAB in its short form: whole beats."""
+        if memory is Memory.WGT:
+            return self.nibble_bytes
+        return self.word_bytes(memory) // 2 if memory is Memory.PAR else self.bus_bytes
+
     def banks(self, memory: Memory) -> int:
         """Banks of ``memory`` that units lock (1 where none are locked)."""
         return {Memory.ACT: self.act_banks, Memory.ACC: self.acc_banks}.get(memory, 1)
@@ -328,14 +359,18 @@ class HardwareConfig:
         """Everything a program depends on (not the clock, nor the DRAM timing, nor how the units
         are built from the FPGA's parts), as text.
 
-        ``fixed_rounding``, ``finish``, ``row_parameters`` and ``nibble_weights`` are named only
-        where they are set: bitstreams without them keep their fingerprints.
+        ``fixed_rounding``, ``finish``, ``row_parameters``, ``nibble_weights`` and
+        ``short_constants`` are named only where they are set: bitstreams without them keep their
+        fingerprints.
         """
         skip = {"name", "clock_hz", "dram"}
-        optional = ("fixed_rounding", "finish", "row_parameters", "nibble_weights")
+        optional = (
+            *("fixed_rounding", "finish", "row_parameters", "nibble_weights"),
+            "short_constants",
+        )
         skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
-        skip |= {"core_clock_ratio", "deep_pipelines"}
+        skip |= {"core_clock_ratio", "deep_pipelines", "load_ahead"}
         return ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)

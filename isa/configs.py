@@ -41,6 +41,8 @@ TINY = HardwareConfig(
     fixed_rounding=True,
     row_parameters=True,
     nibble_weights=True,
+    short_constants=True,
+    load_ahead=True,
     dram=DramTiming(latency_cycles=12, queue_bursts=4),
 )
 """4x4: small enough for every test."""
@@ -66,6 +68,8 @@ ZYNQ7020 = replace(
     fixed_rounding=True,
     row_parameters=True,
     nibble_weights=True,
+    short_constants=True,
+    load_ahead=True,
 )
 """16x16 with a 64-bit AXI port at 100 MHz: the setting of VTA on Pynq, and the benchmark
 configuration.
@@ -116,6 +120,7 @@ LARGE = replace(
     bus_bytes=16,
     act_depth=16384,
     acc_depth=2048,
+    load_ahead=True,
     dram=DramTiming(latency_cycles=32, queue_bursts=16),
 )
 """32x32 with a 128-bit AXI port."""

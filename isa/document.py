@@ -104,8 +104,9 @@ def _configurations(configs: Sequence[HardwareConfig]) -> str:
         _table(("", *names), rows),
         "The fingerprint is the first four bytes, little-endian, of the SHA-256 of this text (here "
         f"that of {first.name}): every field but the name, how units are built (`multiplier_bits` "
-        "to `deep_pipelines`), the clock, the memory's timing, `fixed_rounding`, `row_parameters` "
-        "and `nibble_weights` where they are False, and `finish` where it is empty.\n",
+        "to `deep_pipelines`, `load_ahead`), the clock, the memory's timing, `fixed_rounding`, "
+        "`row_parameters`, `nibble_weights` and `short_constants` where they are False, and "
+        "`finish` where it is empty.\n",
         f"    {first.identity}\n",
         f"The memory that simulations assume where none is given.  {getdoc(DramTiming)}\n",
         _fields(DramTiming),

@@ -210,7 +210,8 @@ def dram_word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
     """Bytes in DRAM of each word that is moved."""
     if isinstance(instruction, Store):
         return config.word_bytes(Memory.ACT)
-    return config.nibble_bytes if instruction.nibbles else config.word_bytes(instruction.memory)
+    memory = instruction.memory
+    return config.short_bytes(memory) if instruction.nibbles else config.word_bytes(memory)
 
 
 def dram_rows(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:

@@ -81,7 +81,12 @@ LOAD_FORMAT = Format(
         Field("gap", 8, "with a step: words left free between two words of a row"),
         Field("row_first", 20, "with a step: bytes of a row before this one count as padding"),
         Field("row_end", 20, "with a step: bytes of a row from this one on count as padding"),
-        Field("nibbles", 1, "1: WGT words lie in DRAM as nibbles and their multipliers"),
+        Field(
+            "nibbles",
+            1,
+            "1: words have a short form in DRAM: of WGT nibbles and multipliers, of PAR scales, of "
+            "TAB a beat",
+        ),
     ),
 )
 

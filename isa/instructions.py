@@ -145,10 +145,12 @@ class Load:
     outside ``row_first .. row_end - 1``, counted from the row's first, are read, and replaced by
     ``pad_value``.  So an image of few channels is read pixel by pixel, several of them in a word.
 
-    With ``nibbles`` a word of WGT is made from about half as many bytes in DRAM: a multiplier of 4
-    bits for each output lane, from the beginning of a beat, then, in the next beats, a nibble for
-    each weight, which is signed.  The lower nibble of a byte comes first.  Only where the
-    configuration has `nibble_weights`.
+    With ``nibbles`` words lie in DRAM in a short form.  A word of WGT is made from about half as
+    many bytes: a multiplier of 4 bits for each output lane, from the beginning of a beat, then, in
+    the next beats, a nibble for each weight, which is signed.  The lower nibble of a byte comes
+    first.  Only where the configuration has `nibble_weights`.  Where it has `short_constants`, a
+    word of PAR is made from its scales, with biases of 0; and one of TAB from a single beat, which
+    repeats over the lanes.
     """
 
     unit: ClassVar[Unit] = Unit.LOAD

@@ -7,6 +7,13 @@ from .memories import Memory
 
 __all__ = ["legality_problem", "word_problem"]
 
+SHORT = {
+    Memory.WGT: "nibble_weights",
+    Memory.PAR: "short_constants",
+    Memory.TAB: "short_constants",
+}
+"""Memories with a short form of words in DRAM, and what of a configuration each needs."""
+
 
 def word_problem(instruction: Instruction) -> str | None:
     """What makes the instruction illegal in every configuration."""
@@ -20,8 +27,8 @@ def word_problem(instruction: Instruction) -> str | None:
                 return f"step = {instruction.step} needs memory act"
             if instruction.step and instruction.columns != instruction.count_x:
                 return f"step = {instruction.step} needs pad_x_before and pad_x_after 0"
-            if instruction.nibbles and instruction.memory is not Memory.WGT:
-                return "nibbles needs memory wgt"
+            if instruction.nibbles and instruction.memory not in SHORT:
+                return "nibbles needs memory wgt, par or tab"
         case Store():
             if not instruction.count_z * instruction.count_y * instruction.count_x:
                 return "the block has no words"
@@ -53,7 +60,8 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
 
     Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
     with nibbles of the bus; with a step, strides of the bus only, and a step of at least a beat.
-    The roundings FIXED and WIDE, the finish CUSTOM, parameters of rows and nibbles must be there.
+    The roundings FIXED and WIDE, the finish CUSTOM, parameters of rows and short forms must be
+    there.
     """
     problem = word_problem(instruction)
     if problem is None and isinstance(instruction, Vector):
@@ -64,8 +72,8 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
         memory = instruction.memory if isinstance(instruction, Load) else Memory.ACT
         size, what = config.word_bytes(memory), f"the bytes of a {memory.value} word"
         if isinstance(instruction, Load) and instruction.nibbles:
-            if not config.nibble_weights:
-                return f"nibbles = 1; {config.name} has no nibble_weights"
+            if memory not in config.short_memories:
+                return f"nibbles = 1 of {memory.value}; {config.name} has no {SHORT[memory]}"
             size, what = config.bus_bytes, "the bytes of a beat, with nibbles"
         for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
             value = getattr(instruction, name)

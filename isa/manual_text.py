@@ -99,7 +99,8 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
 - LOAD with a `step`: `memory` is not ACT, `pad_x_before` or `pad_x_after` is not 0, `step` is less
   than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
   (`dram_address` may be any);
-- LOAD with `nibbles`: `memory` is not WGT, or the configuration's `nibble_weights` is False;
+- LOAD with `nibbles`: `memory` is not WGT, PAR or TAB; or it is WGT and the configuration's
+  `nibble_weights` is False; or PAR or TAB and its `short_constants` is False;
 - GEMM and VECTOR: an extent is 0;
 - VECTOR: `fold` is above {max(Fold)}, `finish` above {Finish.CUSTOM:d}
   (where the configuration's `finish` is empty: above {Finish.CUSTOM - 1}),
@@ -229,11 +230,16 @@ LOOPS = {
                 dram_address + z * dram_stride_z + y * dram_stride_y + x * step + b
             if 0 <= y < count_y and row_first <= x * step + b < row_end, else pad_value
 
-    With nibbles, nibble n of some bytes are bits 4 * (n % 2) to 4 * (n % 2) + 3 of byte n // 2, and
+    With nibbles and WGT, nibble n of some bytes are bits 4 * (n % 2) to 4 * (n % 2) + 3 of byte
+    n // 2, and
         head = max(bus_bytes, B / 2);  word size = head + B * B / 2 bytes
         WGT[cell][l][k] = (nibble B * l + k of the word's bytes from head on, signed)
                 * (1 + nibble l of the word's first bytes)
     What is left of the first head bytes is ignored.
+    With nibbles and PAR, word size = 4 * B, and
+        bias of PAR[cell][l] = 0;  scale of PAR[cell][l] = float32 l of the word's bytes
+    With nibbles and TAB, word size = bus_bytes, and
+        TAB[cell][l] = byte l % bus_bytes of the word's bytes
 """,
     "gemm": """
     for i5 in extent5: ... for i0 in extent0:

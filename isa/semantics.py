@@ -32,9 +32,9 @@ from .instructions import (
     Vector,
 )
 from .memories import Memory
-from .nibbles import from_nibbles
 from .requantize import WIDE_LIMIT, low_bits, requantize, requantize_fixed
 from .rows import largest_lane, over_root, over_sum
+from .short_form import from_short
 from .state import MachineState
 
 __all__ = [
@@ -74,7 +74,7 @@ def load(state: MachineState, instruction: Load) -> None:
             inside = (place >= instruction.row_first) & (place < instruction.row_end)
             words = np.where(inside, words, np.uint8(instruction.pad_value & 0xFF))
         if instruction.nibbles:
-            words = from_nibbles(words, config).reshape(len(words), -1).view(np.uint8)
+            words = from_short(words, memory, config)
         state.write_words(memory, cells[data], words)
 
 

@@ -134,8 +134,8 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             size = sizes[np.minimum(field["memory"], len(Memory) - 1)]
             size = np.where(field["nibbles"], config.bus_bytes, size)
             legal &= np.where(field["step"], _windows(field, config), _aligned(field, size))
-            to_wgt = config.nibble_weights & (field["memory"] == Memory.WGT.code)
-            legal &= (field["nibbles"] == 0) | to_wgt
+            codes = [memory.code for memory in config.short_memories]
+            legal &= (field["nibbles"] == 0) | np.isin(field["memory"], codes)
         case Unit.STORE:
             legal &= field["count_z"] * field["count_y"] * field["count_x"] != 0
             legal &= _aligned(field, np.array(config.word_bytes(Memory.ACT)))

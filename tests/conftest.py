@@ -64,6 +64,11 @@ settings.register_profile(
 )
 settings.load_profile("dovetail")
 
+# Modules are compiled once, and not again in each of the hundreds of processes that tests start,
+# whatever the environment says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Millions of objects come and go, nearly all without a circle: looking for circles after every 700
 # took 30 % of the time of elaborating hardware.
 gc.set_threshold(50_000, 10, 10)

@@ -61,7 +61,9 @@ class Accelerator(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.registers = registers = HostRegisters(config)
-        m.submodules.control = control = RunControl(deep=config.deep_pipelines)
+        m.submodules.control = control = RunControl(
+            deep=config.deep_pipelines, ahead=config.two_loads
+        )
         clear = ResetInserter(registers.start)
 
         def add(name: str, component: wiring.Component) -> wiring.Component:
@@ -85,6 +87,13 @@ class Accelerator(wiring.Component):
         for name, component in (("fetch", fetch), ("load", load), ("store", store)):
             connect(m, component.bursts, getattr(port, name))
         bus = port.memory
+        if config.two_loads:
+            m.d.comb += [
+                load.announced.eq(port.load_announced),
+                load.index.eq(issue.head_load.index),
+                control.burst_index.eq(load.burst_index),
+                control.beat_index.eq(load.beat_index),
+            ]
         m.d.comb += [
             fetch.enable.eq(control.enable),
             issue.enable.eq(control.enable),
@@ -196,7 +205,14 @@ class Accelerator(wiring.Component):
         )
         m.submodules.wgt = wgt = weight_scratchpad(config, parts, wgt_beats)
         m.submodules.par = par = SimpleScratchpad(
-            config, Memory.PAR, 1, par_beats, in_turns=True, rows=config.row_parameters
+            config,
+            Memory.PAR,
+            1,
+            par_beats,
+            in_turns=True,
+            rows=config.row_parameters,
+            apart=1 + config.short_constants,
+            halves=config.short_constants,
         )
         m.submodules.tap = tap = TapScratchpad(config)
         m.submodules.tab = tab = TableScratchpad(config)

@@ -20,6 +20,8 @@ class RunControl(wiring.Component):
     ----------
     deep : bool
         As ``HardwareConfig.deep_pipelines``: the error is in its registers a cycle later.
+    ahead : bool
+        As ``HardwareConfig.load_ahead``: which LOAD an error is of is an input.
 
     Members
     -------
@@ -37,6 +39,8 @@ class RunControl(wiring.Component):
         Oldest instruction of each unit, and whether there is one.
     done : In(4)
         Instructions that end in this cycle.
+    burst_index, beat_index : In(32)
+        With ``ahead``: of the LOADs that offer bursts, and whose data arrives.
     watchdog : In(32)
         Cycles without an end before a stop; 0: never.
     running : Out(1)
@@ -65,6 +69,8 @@ class RunControl(wiring.Component):
     index: In(data.ArrayLayout(unsigned(32), len(Unit)))
     present: In(len(Unit))
     done: In(len(Unit))
+    burst_index: In(32)
+    beat_index: In(32)
     watchdog: In(32)
     running: Out(1)
     enable: Out(1)
@@ -73,8 +79,8 @@ class RunControl(wiring.Component):
     error_code: Out(8)
     error_index: Out(32)
 
-    def __init__(self, *, deep: bool = False) -> None:
-        self._deep = deep
+    def __init__(self, *, deep: bool = False, ahead: bool = False) -> None:
+        self._deep, self._ahead = deep, ahead
         super().__init__()
 
     def elaborate(self, platform: object) -> Module:
@@ -93,6 +99,7 @@ class RunControl(wiring.Component):
         m.d.sync += patience.eq(Mux(self.running & ~self.done.any(), patience + 1, 0))
 
         load, store = self.index[Unit.LOAD], self.index[Unit.STORE]
+        asks, receives = (self.burst_index, self.beat_index) if self._ahead else (load, load)
         errors = {
             Source.DISPATCH: ((self.illegal, ErrorCode.ILLEGAL_INSTRUCTION, self.dispatched),),
             Source.FETCH: (
@@ -100,8 +107,8 @@ class RunControl(wiring.Component):
                 (self.fetch_error, ErrorCode.AXI_READ, self.received),
             ),
             Source.LOAD: (
-                (self.load_outside, ErrorCode.WINDOW, load),
-                (self.load_error, ErrorCode.AXI_READ, load),
+                (self.load_outside, ErrorCode.WINDOW, asks),
+                (self.load_error, ErrorCode.AXI_READ, receives),
             ),
             Source.STORE: (
                 (self.store_outside, ErrorCode.WINDOW, store),

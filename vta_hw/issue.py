@@ -82,6 +82,9 @@ class Issue(wiring.Component):
         # Room for the instructions in flight: one accepted a cycle, until its end.
         latency = compute_latency(config)
         self._in_flight = {unit: latency.get(unit, 0) + 2 for unit in Unit}
+        if config.two_loads:
+            # One that ends, one whose data arrives, and the one accepted meanwhile.
+            self._in_flight[Unit.LOAD] = 3
         ports = {}
         for unit in Unit:
             name = unit.name.lower()

@@ -81,10 +81,10 @@ class Legality(wiring.Component):
             & ~(fields.pad_x_before.any() | fields.pad_x_after.any())
             & ~_any(fields[name][:bus_bits].any() for name in strides)
         )
-        if self._config.nibble_weights:
-            to_wgt = fields.memory == Memory.WGT.code
+        if self._config.short_memories:
+            short = _any(fields.memory == memory.code for memory in self._config.short_memories)
             beats = ~_any(fields[name][:bus_bits].any() for name in ALIGNED)
-            aligned = Mux(fields.nibbles, to_wgt & beats, aligned)
+            aligned = Mux(fields.nibbles, short & beats, aligned)
             windows = windows & ~fields.nibbles
         else:
             rows = rows & ~fields.nibbles

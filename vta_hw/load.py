@@ -12,6 +12,7 @@ from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
+from .load_turns import LoadTurns
 from .nibbles import NibbleWeights
 from .pipeline import COPIES, copies, delayed, delays
 from .ports import ADDRESS_BITS, UnitControl, WritePort
@@ -26,7 +27,10 @@ WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
 
 
 class Load(wiring.Component):
-    """Run one LOAD at a time: cut bursts, write words as they arrive, fill the padding between.
+    """Run LOADs: cut bursts, write words as they arrive, fill the padding between.
+
+    One at a time, or with ``load_ahead`` two: the next one's bursts are offered while the data of
+    the one before arrives.
 
     What arrives in cycle ``r`` is written in ``r + 1``, in a deep pipeline ``Stages.receive`` and
     ``Stages.write`` later: words with their last beat, or beat by beat those of some memories
@@ -41,6 +45,15 @@ class Load(wiring.Component):
         A beat of this unit's read data.
     write_<memory> : Out(WritePort)
         One for every memory; those written beat by beat take one for each piece of their words.
+
+    With ``load_ahead``:
+
+    announced : In(1)
+        A burst of this unit is on offer to the memory.
+    index : In(32)
+        Number of the instruction that ``control`` gives.
+    burst_index, beat_index : Out(32)
+        Numbers of those that offer bursts, and whose data arrives.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
@@ -51,8 +64,11 @@ class Load(wiring.Component):
         for memory in Memory:
             size = config.word_bytes(memory)
             pieces = size // config.bus_bytes if memory in config.by_beats else 1
-            apart = 2 if memory is Memory.WGT and config.nibble_weights else 1
+            apart = 1 + (memory is not Memory.TAB and memory in config.short_memories)
             ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces, apart))
+        if config.two_loads:
+            indices = ("burst_index", "beat_index")
+            ports |= {"announced": In(1), "index": In(32), **{name: Out(32) for name in indices}}
         super().__init__(
             {
                 "control": In(UnitControl(layouts.LOAD)),
@@ -85,9 +101,13 @@ class Load(wiring.Component):
             return delayed(m, value, name) if stages.setup else value
 
         active = Signal()
-        current = Signal(layouts.LOAD, reset_less=True)
-        with m.If(start):
-            m.d.sync += current.eq(taken)
+        if config.two_loads:
+            m.submodules.turns = turns = LoadTurns()
+            current = turns.current
+        else:
+            current = Signal(layouts.LOAD, reset_less=True)
+            with m.If(start):
+                m.d.sync += current.eq(taken)
         windowed = Signal()
         m.d.comb += windowed.eq(settled(current.step.any(), "windowed_now"))
         # What the instruction's first cycles work from.
@@ -97,6 +117,7 @@ class Load(wiring.Component):
         # With nibbles: of the multipliers, and of the nibbles.
         head_beats = config.nibble_head_bytes // config.bus_bytes
         nibble_beats = config.nibble_bytes // config.bus_bytes - head_beats
+        scale_beats = config.short_bytes(Memory.PAR) // config.bus_bytes
         row_beats, last_beat = Signal(24), Signal(8)
         with m.Switch(given.memory):
             for memory, beats in zip(Memory, word_beats, strict=True):
@@ -108,6 +129,12 @@ class Load(wiring.Component):
             with m.If(given.nibbles):
                 in_row = given.count_x * head_beats + given.count_x * nibble_beats
                 m.d.comb += row_beats.eq(in_row)
+        if config.short_constants:
+            # Of PAR the scales alone, half of a word; of TAB a beat.
+            with m.If(given.nibbles & (given.memory == Memory.PAR.code)):
+                m.d.comb += row_beats.eq(given.count_x * scale_beats)
+            with m.If(given.nibbles & (given.memory == Memory.TAB.code)):
+                m.d.comb += row_beats.eq(given.count_x)
         bus_log2 = (config.bus_bytes - 1).bit_length()
         before = given.dram_address[:bus_log2]
         # Where rows are windows, of the bytes from the first beat to the end of the last window.
@@ -125,6 +152,14 @@ class Load(wiring.Component):
         if config.nibble_weights:
             with m.If(current.nibbles):
                 m.d.comb += last_beat.eq(head_beats + nibble_beats - 1)
+        scales, repeated = Const(0), Const(0)
+        if config.short_constants:
+            scales = current.nibbles & (current.memory == Memory.PAR.code)
+            repeated = current.nibbles & (current.memory == Memory.TAB.code)
+            with m.If(scales):
+                m.d.comb += last_beat.eq(scale_beats - 1)
+            with m.If(repeated):
+                m.d.comb += last_beat.eq(0)
         m.d.comb += [
             cutter.start.eq(begins),
             cutter.address.eq(Cat(Const(0, bus_log2), given.dram_address[bus_log2:])),
@@ -159,19 +194,23 @@ class Load(wiring.Component):
         # The data cells; the address of the first is known a cycle after the start, before any data
         # is.
         corner = Signal(ADDRESS_BITS)
-        begun = Signal()
-        m.d.sync += begun.eq(begins)
-        padded_rows = settled(current.pad_y_before * current.sram_stride_y, "padded_rows")
+        if config.two_loads:
+            begun, walked, spread = turns.walks, turns.walked, turns.walked.step.any()
+        else:
+            begun = Signal()
+            walked, spread = current, windowed
+            m.d.sync += begun.eq(begins)
+        padded_rows = settled(walked.pad_y_before * walked.sram_stride_y, "padded_rows")
         m.d.comb += [
-            corner.eq(current.sram_address + current.pad_x_before + padded_rows),
+            corner.eq(walked.sram_address + walked.pad_x_before + padded_rows),
             words.start.eq(begun),
             words.address.eq(settled(corner, "corner_now")),
-            words.stride_x.eq(Mux(windowed, current.gap + 1, 1)),
-            words.stride_y.eq(current.sram_stride_y),
-            words.stride_z.eq(current.sram_stride_z),
-            words.count_x.eq(current.count_x),
-            words.count_y.eq(current.count_y),
-            words.count_z.eq(current.count_z),
+            words.stride_x.eq(Mux(spread, walked.gap + 1, 1)),
+            words.stride_y.eq(walked.sram_stride_y),
+            words.stride_z.eq(walked.sram_stride_z),
+            words.count_x.eq(walked.count_x),
+            words.count_y.eq(walked.count_y),
+            words.count_z.eq(walked.count_z),
         ]
 
         # Beats gather into a word.
@@ -179,8 +218,10 @@ class Load(wiring.Component):
         word = Signal(8 * widest, reset_less=True)
         index = Signal(8)
         complete = Signal()
-        m.d.sync += complete.eq(Mux(windowed, windows.completes, beat & (index == last_beat)))
-        with m.If(start):
+        completes = Mux(windowed, windows.completes, beat & (index == last_beat))
+        m.d.sync += complete.eq(completes)
+        # Rows of windows may end anywhere in a word; nothing else is at work when the next starts.
+        with m.If(start & ~active if config.two_loads else start):
             m.d.sync += index.eq(0)
         with m.Elif(beat):
             m.d.sync += index.eq(Mux(index == last_beat, 0, index + 1))
@@ -189,7 +230,10 @@ class Load(wiring.Component):
         late_data = delays(m, beat_data, "late_data", stages.write)[-1]
         late_beat = delays(m, beat, "late_beat", stages.write, reset=True)[-1]
         for k in range(widest // config.bus_bytes):
-            with m.If(late_beat & (late_index == k)):
+            mine = late_index == k
+            if config.short_constants:
+                mine |= repeated
+            with m.If(late_beat & mine):
                 m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(late_data)
 
         m.d.comb += [
@@ -207,8 +251,14 @@ class Load(wiring.Component):
         begun_work = Signal()
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
+        # What is written came in the cycle before: of that one are memory, nibbles and address.
+        memory, nibbles, cell = current.memory, current.nibbles, words.cell
+        if config.two_loads:
+            memory = delayed(m, memory, "memory_before")
+            nibbles = delayed(m, nibbles, "nibbles_before")
+            cell = delayed(m, cell, "cell_before")
         by_beats = Signal()
-        here = [current.memory == memory.code for memory in config.by_beats]
+        here = [memory == each.code for each in config.by_beats]
         m.d.comb += by_beats.eq(settled(Cat(*here).any(), "by_beats_now"))
         pieces = max(config.word_bytes(memory) for memory in config.by_beats) // config.bus_bytes
         arriving = [index == k for k in range(pieces)]
@@ -218,36 +268,66 @@ class Load(wiring.Component):
                 Mux(current.nibbles, index == head_beats + k // 2, plain)
                 for k, plain in enumerate(arriving)
             ]
+        if config.short_constants:
+            # Of a word of scales, a piece of biases with each.
+            arriving = [
+                Mux(scales, index == k % scale_beats, before)
+                for k, before in enumerate(arriving[: 2 * scale_beats])
+            ] + arriving[2 * scale_beats :]
         arrived = delayed(m, Cat(beat & each for each in arriving), "arrived", reset=True)
         beat_before = delayed(m, beat, "beat_before", reset=True)
         writes = Mux(by_beats, beat_before, complete)
-        m.d.comb += [
-            words.step.eq(complete),
-            cells.step.eq(begun_work & cells_left & ~writes),
-            last_cell.eq(cells.step & cells.last),
-        ]
-        finished = Signal()
-        m.d.comb += finished.eq(begun_work & (~data_left | last_word) & (~cells_left | last_cell))
-        with m.If(begins):
-            m.d.sync += begun_work.eq(1)
-            m.d.sync += [data_left.eq(some_data), cells_left.eq(some_padding)]
-        with m.Else():
-            with m.If(finished):
-                m.d.sync += begun_work.eq(0)
-            with m.If(last_word):
-                m.d.sync += data_left.eq(0)
-            with m.If(last_cell):
-                m.d.sync += cells_left.eq(0)
-        done = delays(m, finished, "done", stages.write, reset=True)[-1]
-        with m.If(start):
-            m.d.sync += active.eq(1)
-        with m.Elif(done):
-            m.d.sync += active.eq(0)
-        m.d.comb += [
-            self.control.free.eq(~active),
-            self.control.busy.eq(active),
-            self.control.done.eq(done),
-        ]
+        if config.two_loads:
+            alone = windowed | taken.step.any()
+            asked = ~turns.waiting & ~cutter.more & ~self.announced
+            m.d.comb += [
+                words.step.eq(completes),
+                cells.step.eq(turns.cells_left & ~writes),
+                last_cell.eq(cells.step & cells.last),
+                turns.start.eq(start),
+                turns.instruction.eq(taken),
+                turns.index.eq(self.index),
+                turns.has_data.eq(has_data),
+                turns.has_cells.eq(has_padding),
+                turns.last_beat.eq(completes & words.last),
+                turns.last_cell.eq(last_cell),
+                active.eq(turns.busy),
+                self.control.free.eq(~active | (asked & ~turns.cells_left & ~alone)),
+                self.control.busy.eq(active),
+                self.control.done.eq(turns.done),
+                self.burst_index.eq(turns.burst_index),
+                self.beat_index.eq(turns.beat_index),
+            ]
+        else:
+            m.d.comb += [
+                words.step.eq(complete),
+                cells.step.eq(begun_work & cells_left & ~writes),
+                last_cell.eq(cells.step & cells.last),
+            ]
+            finished = Signal()
+            m.d.comb += finished.eq(
+                begun_work & (~data_left | last_word) & (~cells_left | last_cell)
+            )
+            with m.If(begins):
+                m.d.sync += begun_work.eq(1)
+                m.d.sync += [data_left.eq(some_data), cells_left.eq(some_padding)]
+            with m.Else():
+                with m.If(finished):
+                    m.d.sync += begun_work.eq(0)
+                with m.If(last_word):
+                    m.d.sync += data_left.eq(0)
+                with m.If(last_cell):
+                    m.d.sync += cells_left.eq(0)
+            done = delays(m, finished, "done", stages.write, reset=True)[-1]
+            with m.If(start):
+                m.d.sync += active.eq(1)
+            with m.Elif(done):
+                m.d.sync += active.eq(0)
+            m.d.comb += [
+                self.control.free.eq(~active),
+                self.control.busy.eq(active),
+                self.control.done.eq(done),
+            ]
 
         data_rows = settled(current.pad_y_before + current.count_y, "data_rows")
         data_columns = settled(current.pad_x_before + current.count_x, "data_columns")
@@ -256,24 +336,36 @@ class Load(wiring.Component):
         left = cells.x < current.pad_x_before
         right = cells.x >= data_columns
         pads = cells.step & (above | below | left | right)
-        places = delays(m, Mux(writes, words.cell, cells.cell), "write_address", stages.write)[-1]
-        for memory in Memory:
-            m.d.comb += getattr(self, f"write_{memory.value}").address.eq(places)
-        self._write_words(m, current, windowed, (complete, word), pads, windows)
+        memory_before = memory
+        if config.two_loads:
+            memory = Mux(writes, memory, current.memory)
+        places = delays(m, Mux(writes, cell, cells.cell), "write_address", stages.write)[-1]
+        for each in Memory:
+            m.d.comb += getattr(self, f"write_{each.value}").address.eq(places)
+        self._write_words(m, memory, current, windowed, (complete, word), pads, windows)
         pad = current.pad_value.as_unsigned().replicate(config.bus_bytes)
         data = delayed(m, beat_data, "data_before")
         if config.nibble_weights:
-            m.submodules.expand = nibbles = NibbleWeights(config)
-            m.d.comb += [nibbles.beat.eq(beat), nibbles.data.eq(beat_data), nibbles.index.eq(index)]
-            data = Mux(current.nibbles, nibbles.weights, data.replicate(2))
+            m.submodules.expand = expand = NibbleWeights(config)
+            m.d.comb += [expand.beat.eq(beat), expand.data.eq(beat_data), expand.index.eq(index)]
+            expands = nibbles
+            if config.short_constants:
+                expands = nibbles & (memory_before == Memory.WGT.code)
+            data = Mux(expands, expand.weights, data.replicate(2))
             pad = pad.replicate(2)
         value = Mux(beat_before, data, pad)
-        self._write_beats(m, current, arrived, pads, value)
+        if config.short_constants:
+            # Behind it, what biases get.
+            no_bias = beat_before & nibbles & (memory_before == Memory.PAR.code)
+            bias = value[: 8 * config.bus_bytes] & ~no_bias.replicate(8 * config.bus_bytes)
+            value = Cat(value, bias)
+        self._write_beats(m, memory, arrived, pads, value)
         return m
 
     def _write_words(
         self,
         m: Module,
+        written: Value,
         current: Value,
         windowed: Value,
         data: tuple[Value, Value],
@@ -282,8 +374,8 @@ class Load(wiring.Component):
     ) -> None:
         """Write a word, or a cell of padding, ``Stages.write`` cycles later.
 
-        data: whether there is a word, and (that much later) the word.  pads: whether there is a
-        cell.
+        written: code of the memory.  data: whether there is a word, and (that much later) the word.
+        pads: whether there is a cell.
         """
         late = self._stages.write
         complete, word = data
@@ -299,7 +391,7 @@ class Load(wiring.Component):
             value = word[: 8 * size]
             if memory is Memory.ACT:
                 value = Mux(windowed, windows.word, value)
-            m.d.comb += port.enable.eq((current.memory == memory.code) & enables)
+            m.d.comb += port.enable.eq((written == memory.code) & enables)
             for first in range(0, size, PART_BYTES):
                 part = value[8 * first : 8 * (first + PART_BYTES)]
                 pad = current.pad_value.as_unsigned().replicate(len(part) // 8)
@@ -307,10 +399,10 @@ class Load(wiring.Component):
                 m.d.comb += data_part.eq(Mux(next(choices), part, pad))
 
     def _write_beats(
-        self, m: Module, current: Value, pieces: Value, pads: Value, value: Value
+        self, m: Module, written: Value, pieces: Value, pads: Value, value: Value
     ) -> None:
         """Write ``value``, a beat to some pieces of a word, or padding to all, ``Stages.write``
-        cycles later.
+        cycles later, to the memory with the code ``written``.
         """
         late = self._stages.write
         memories = self._config.by_beats
@@ -325,7 +417,11 @@ class Load(wiring.Component):
         for memory, data in zip(memories, own, strict=True):
             port = getattr(self, f"write_{memory.value}")
             enable = pieces[: len(port.enable)]
-            enable &= (current.memory == memory.code).replicate(len(enable))
+            enable &= (written == memory.code).replicate(len(enable))
             if late:
                 enable = delayed(m, enable, f"{memory.value}_pieces", reset=True)
-            m.d.comb += [port.enable.eq(enable), port.data.eq(data[: len(port.data)])]
+            value = data[: len(port.data)]
+            if memory is Memory.PAR and self._config.short_constants:
+                beat = len(port.data) // 2
+                value = Cat(data[-beat:], data[:beat])
+            m.d.comb += [port.enable.eq(enable), port.data.eq(value)]

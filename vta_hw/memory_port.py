@@ -44,15 +44,19 @@ class MemoryPort(wiring.Component):
         A write was answered, and with an error.
     quiet : Out(1)
         No burst is announced and unanswered.
+    load_announced : Out(1)
+        With ``load_ahead``: a burst of LOAD is on offer to the memory.
     """
 
     def __init__(self, config: HardwareConfig) -> None:
         self._bus_bytes = config.bus_bytes
         self._check = pipeline_stages(config).check
         assert self._check in (0, CHECKS)
+        self._ahead = config.two_loads
         flags = (
             *("fetch_outside", "load_outside", "store_outside", "fetch_beat", "load_beat"),
             *("read_error", "write_error", "response", "quiet"),
+            *(("load_announced",) if self._ahead else ()),
         )
         super().__init__(
             {
@@ -89,6 +93,8 @@ class MemoryPort(wiring.Component):
             self.write_error.eq(bus.bvalid & bus.bresp[1]),
             self.quiet.eq((reads == 0) & (writes == 0)),
         ]
+        if self._ahead:
+            m.d.comb += self.load_announced.eq(bus.arvalid & (bus.arid == LOAD_ID))
         m.d.sync += [
             reads.eq(reads + taken_read - (beat & bus.rlast)),
             writes.eq(writes + taken_write - bus.bvalid),

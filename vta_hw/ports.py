@@ -43,7 +43,7 @@ class WritePort(wiring.Signature):
         Word to write.
     data : Out(width * apart)
         The word, or what all its pieces get; with ``apart`` 2, what the even ones and the odd ones
-        get.
+        get, or, where these are halves, what the first half of them and the second get.
     """
 
     def __init__(self, width: int, pieces: int = 1, apart: int = 1) -> None:
@@ -51,10 +51,13 @@ class WritePort(wiring.Signature):
         super().__init__(ports)
 
     @staticmethod
-    def of_pieces(data: Value, width: int, first: int, count: int) -> Value:
-        """What of ``data`` some pieces of ``width`` bits get, from piece ``first`` on."""
+    def of_pieces(data: Value, width: int, first: int, count: int, run: int = 1) -> Value:
+        """What of ``data`` some pieces of ``width`` bits get, from piece ``first`` on; so many in a
+        ``run`` get the same.
+        """
         apart = len(data) // width
-        return Cat(data.word_select(k % apart, width) for k in range(first, first + count))
+        places = (k // run % apart for k in range(first, first + count))
+        return Cat(data.word_select(place, width) for place in places)
 
 
 class RowPort(wiring.Signature):

@@ -299,6 +299,8 @@ class SimpleScratchpad(wiring.Component):
         Whether PAR has a second writer, never at work in the same cycle.
     apart : int
         With several pieces, how many of them get data of their own: ``WritePort``.
+    halves : bool
+        Whether these are the first half of the pieces, and the second.
 
     Members
     -------
@@ -318,7 +320,9 @@ class SimpleScratchpad(wiring.Component):
         in_turns: bool = False,
         rows: bool = False,
         apart: int = 1,
+        halves: bool = False,
     ) -> None:
+        self._run = pieces // apart if halves else 1
         self._name, self._rows, self._lanes = memory.value, rows, config.block
         self._parts, self._pieces = parts, pieces
         self._width = 8 * config.word_bytes(memory) // parts
@@ -345,7 +349,8 @@ class SimpleScratchpad(wiring.Component):
             if self._pieces > 1:
                 enable = enable.word_select(part, pieces)
                 size = self._width // pieces
-                data = WritePort.of_pieces(self.write.data, size, part * pieces, pieces)
+                first = part * pieces
+                data = WritePort.of_pieces(self.write.data, size, first, pieces, self._run)
             address = self.write.address
             if self._rows:
                 both = self.row.bias, self.row.scale

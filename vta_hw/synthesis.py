@@ -190,6 +190,7 @@ more are in block RAM.
 
 The ECP5 rows of tiny and zynq7020 are without `row_parameters` and `nibble_weights`; tiny's Xilinx
 7 row is without its roots, its results of 20 bits and `nibble_weights`.
+Of `load_ahead` and `short_constants` all rows are without but that of zynq7020 for Xilinx 7.
 
 | configuration | family | LUT | FF | multipliers | block RAM |
 |---|---|---|---|---|---|

@@ -92,6 +92,7 @@ def _make(
         queued=cycles(UNITS),
         accepts=cycles(UNITS),
         free_at=cycles(UNITS),
+        idle_at=cycles(UNITS),
         next_at=cycles(UNITS),
         could=cycles(UNITS),
         ready=cycles(UNITS),
@@ -157,6 +158,7 @@ def _make(
         base=base,
         limit=limit,
         watchdog=watchdog,
+        arrived=-1,
         fetched_at=cycles(known, -1),
         later_ends=cycles(LATER_ENDS),
     )

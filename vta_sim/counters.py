@@ -30,13 +30,20 @@ def count(machine: Machine) -> dict[str, int]:
 
 
 def _busy(machine: Machine) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Cycles in which a unit worked on each: of GEMM and VECTOR, those in which it issued."""
+    """Cycles in which a unit worked on each: of GEMM and VECTOR, those in which it issued; of LOAD,
+    those after the end of the one before.
+    """
     accepted, ended, issues = (
         machine.issue.accepted,
         machine.issue.ended,
         machine.issue.plans.issues,
     )
     since = machine.last - accepted
-    whole = np.where(ended >= 0, ended - accepted, since)
+    until = np.where(ended >= 0, ended, machine.last)
+    began = accepted.copy()
+    plans = machine.issue.plans
+    loads = plans.order[: plans.first[1]]
+    began[loads[1:]] = np.maximum(accepted[loads[1:]], until[loads[:-1]])
+    whole = until - began
     worked = np.where(issues > 0, np.minimum(issues, since), whole)
     return np.where(accepted >= 0, worked, 0)

@@ -55,6 +55,7 @@ class Machine(Record):
     ``Stages.dispatch``, ``setup``, ``receive`` and ``write``. base, limit: first and last byte of
     the window. watchdog: cycles, or 0.
 
+    arrived: cycle of the last beat of the LOADs whose ends are known; -1 before.
     fetched_at: cycle of the last beat of each instruction fetched, ``fetched`` of them.
     dispatch_at: when the next instruction is dispatched. stopped_at, source, code, error_index: of
     the first error. fires_at: when the watchdog does, if no end comes before. later_ends, later:
@@ -76,6 +77,7 @@ class Machine(Record):
     base: int
     limit: int
     watchdog: int
+    arrived: int
     fetched: int
     fetched_at: Int64s
     dispatch_at: int
@@ -148,7 +150,7 @@ def _listen(m: Machine) -> None:
         _stop(m, p.outside_write, STORE, WINDOW, p.store.index)
     if p.stored != NEVER:
         p.store.active = 0
-        _end(m, p.store.index, p.stored)
+        _end(m, p.store.index, p.stored, p.stored + 1)
 
 
 # FETCH and dispatch ---------------------------------------------------------------------------
@@ -233,25 +235,34 @@ def _begin(m: Machine, transfer: Transfer, index: int, cycle: int) -> None:
 
 def _loaded(m: Machine, cycle: int) -> None:
     """The last beat of the LOAD at work comes in ``cycle``."""
-    load = m.port.load
+    load, plans = m.port.load, m.issue.plans
     load.active = 0
-    last = cycle + 1
-    if m.issue.plans.cells[load.index]:
-        last = max(last, _last_visit(m, load))
-    _end(m, load.index, last + m.write_stage)
+    last, visited = cycle + 1, -1
+    if plans.cells[load.index]:
+        visited = _last_visit(m, load)
+        last = max(last, visited)
+    last += m.write_stage
+    free = last + 1
+    if load.count:
+        if not plans.alone[load.index]:
+            # Its bursts are accepted, its cells visited, the data of the one before is there.
+            free = max(m.port.last_accept, visited, m.arrived) + 1
+        m.arrived = cycle
+    _end(m, load.index, last, free)
 
 
 def _last_visit(m: Machine, load: Transfer) -> int:
     """Cycle in which the last cell of a padded block is visited.
 
-    Cell number n (from 0) is visited in cycle number n of those without a data write.
+    Cell number n (from 0) is visited in cycle number n of those without a data write, after the
+    last write of the instruction before.
     """
     plans, index = m.issue.plans, load.index
     cells, step = plans.cells[index], plans.step[index]
     # Last byte of a row's first write, and of the next write; bytes of the row before the burst.
     write_end = plans.before[index] + plans.write_bytes[index] - 1
     end, done = write_end, 0
-    first = m.issue.accepted[index] + 1 + m.setup
+    first = max(m.issue.accepted[index] + 1 + m.setup, m.arrived + 2 + m.write_stage)
     writes = 0
     for burst in range(load.accepted):
         size = load.beats[burst] * m.bus_bytes
@@ -268,8 +279,8 @@ def _last_visit(m: Machine, load: Transfer) -> int:
     return first + cells + writes - 1
 
 
-def _end(m: Machine, index: int, cycle: int) -> None:
-    end(m.issue, index, cycle)
+def _end(m: Machine, index: int, cycle: int, free: int) -> None:
+    end(m.issue, index, cycle, free)
     _note_end(m, cycle)
 
 

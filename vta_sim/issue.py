@@ -37,7 +37,8 @@ class Issue(Record):
     Per instruction: dispatched, accepted, ended (cycles; -1 for not known), waited_token,
     waited_port. Per unit: latency: cycles from the last issue to the end, of GEMM and VECTOR;
     queued, accepts: instructions dispatched and accepted; free_at: the first cycle in which it can
-    accept, NEVER while that is not known; next_at, could, ready: cycle of its next accept, and from
+    accept, NEVER while that is not known; idle_at: the same of an instruction that no other may be
+    in flight with; next_at, could, ready: cycle of its next accept, and from
     when it waits, for a token and then for a bank. stale: mask of the units for which these three
     are to be worked out anew. now: cycle of the last accept.
 
@@ -62,6 +63,7 @@ class Issue(Record):
     queued: Int64s
     accepts: Int64s
     free_at: Int64s
+    idle_at: Int64s
     next_at: Int64s
     could: Int64s
     ready: Int64s
@@ -109,10 +111,13 @@ def next_accept(s: Issue) -> int:
 def _work_out(s: Issue, unit: int) -> None:
     """When the unit accepts the head of its queue."""
     s.next_at[unit] = s.could[unit] = s.ready[unit] = NEVER
-    if s.accepts[unit] == s.queued[unit] or s.free_at[unit] == NEVER:
+    if s.accepts[unit] == s.queued[unit]:
         return
     index, plans = head(s, unit), s.plans
-    could = max(s.free_at[unit], s.dispatched[index] + 1)
+    free = s.idle_at[unit] if plans.alone[index] else s.free_at[unit]
+    if free == NEVER:
+        return
+    could = max(free, s.dispatched[index] + 1)
     s.could[unit] = could
     ready = could
     for other in range(UNITS):
@@ -161,15 +166,14 @@ def accept(s: Issue, unit: int, cycle: int) -> int:
         if plans.posts[index] >> other & 1:
             s.credits_first[unit * UNITS + other] += 1
     issues = plans.issues[index]
+    _forget(s, unit, cycle)
     if issues:
         s.free_at[unit] = cycle + issues
-        _forget(s, unit, cycle)
         ends = cycle + issues + s.latency[unit]
         _fly(s, unit, index, ends)
         _give(s, unit, index, ends)
     else:
-        s.free_at[unit] = NEVER
-        s.flights[unit] = 0
+        s.free_at[unit] = s.idle_at[unit] = NEVER
         _fly(s, unit, index, NEVER)
     return index
 
@@ -194,12 +198,14 @@ def _fly(s: Issue, unit: int, index: int, cycle: int) -> None:
     s.flights[unit] += 1
 
 
-def end(s: Issue, index: int, cycle: int) -> None:
-    """The end of a LOAD or STORE is known."""
+def end(s: Issue, index: int, cycle: int, free: int) -> None:
+    """The end of a LOAD or STORE, the last one accepted, is known; its unit is ``free`` from a
+    cycle on.
+    """
     unit = s.plans.units[index]
-    s.flights[unit] = 0
-    _fly(s, unit, index, cycle)
-    s.free_at[unit] = cycle + 1
+    s.flight_end[unit * FLIGHTS + s.flights[unit] - 1] = cycle
+    s.free_at[unit] = free
+    s.idle_at[unit] = cycle + 1
     s.stale = ALL
     _give(s, unit, index, cycle)
 

@@ -20,6 +20,7 @@ class Memories(Record):
     """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
 
     multiplier: the bits of ``scale``.  nibble_head: bytes before the nibbles of a word of WGT.
+    beat: bytes of one.
 
     lanes: of the core. stored: what the STORE at work has read.  folded: lanes of a word at work.
     roots: ``isa.rows.ROOT_TABLE``.
@@ -27,6 +28,7 @@ class Memories(Record):
 
     lanes: int
     nibble_head: int
+    beat: int
     act: Int8s
     act_wrap: int
     wgt: Int8s
@@ -85,5 +87,9 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
             )
     wraps = {f"{memory.value}_wrap": config.depth(memory) - 1 for memory in Memory}
     scratch = {"stored": stored, "folded": np.zeros(lanes, np.int32), "roots": ROOT_TABLE}
-    sizes = {"lanes": lanes, "nibble_head": config.nibble_head_bytes}
+    sizes = {
+        "lanes": lanes,
+        "nibble_head": config.nibble_head_bytes,
+        "beat": config.bus_bytes,
+    }
     return Memories(dram_base=state.dram_base, **sizes, **scratch, **arrays, **wraps)

@@ -35,7 +35,7 @@ class Plans(Record):
     Of LOAD and STORE: address, rows, planes, stride_y, stride_z: of DRAM; row_bytes: of each row;
     before: bytes of a row's first beat before its first write; step: bytes from write to write;
     write_bytes: of a write, a word or a beat of one; cells: of a padded block, 0 where nothing is
-    padding; bursts: at most.
+    padding; bursts: at most; alone: whether no other of its unit may be in flight with it.
 
     order: the instructions of each unit, unit after unit; those of unit ``u`` begin at
     ``first[u]``.
@@ -59,6 +59,7 @@ class Plans(Record):
     step: Int64s
     cells: Int64s
     bursts: Int64s
+    alone: Int64s
     order: Int64s
     first: Int64s
 
@@ -103,12 +104,16 @@ def _transfers(
     size = np.full(len(mine), config.word_bytes(Memory.ACT))
     if layout is Load.format:
         sizes = np.array([config.word_bytes(memory) for memory in Memory])
-        size = np.where(field("nibbles"), config.nibble_bytes, sizes[field("memory")])
+        short = sizes.copy()
+        for memory in config.short_memories:
+            short[memory.code] = config.short_bytes(memory)
+        size = np.where(field("nibbles"), short[field("memory")], sizes[field("memory")])
         rows = field("pad_y_before") + field("count_y") + field("pad_y_after")
         across = field("pad_x_before") + field("count_x") + field("pad_x_after")
         cells = field("count_z") * rows * across
         words = field("count_z") * field("count_y") * field("count_x")
         columns["cells"][mine] = np.where(cells == words, 0, cells)
+        columns["alone"][mine] = (field("step") > 0) | (not config.two_loads)
     length, before, step, write = size * field("count_x"), np.zeros_like(size), size, size
     if layout is Load.format:
         by_beats = np.isin(field("memory"), [memory.code for memory in config.by_beats])

@@ -35,7 +35,11 @@ def load(row: Load, m: Memories) -> None:
             place = row.dram_address + z * row.dram_stride_z + number * row.dram_stride_y
             source = (place & LAST_ADDRESS) - m.dram_base
             _put(row, m, cell, before, -1, size)
-            if row.nibbles > 0:
+            if row.nibbles > 0 and row.memory == PAR:
+                _put_scales(m, cell + before, count, source)
+            elif row.nibbles > 0 and row.memory == TAB:
+                _repeat(m, cell + before, count, source)
+            elif row.nibbles > 0:
                 _expand(m, cell + before, count, source)
             else:
                 _put(row, m, cell + before, count, source, size)
@@ -75,6 +79,23 @@ def _expand(m: Memories, cell: int, count: int, source: int) -> None:
                 m.wgt[at + 1] = ((both >> 4 ^ 8) - 8) * factor
                 at += 2
         source += m.nibble_head + m.lanes * half
+
+
+def _put_scales(m: Memories, cell: int, count: int, source: int) -> None:
+    """Write ``count`` words of PAR from word ``cell`` on: scales in DRAM, and biases of 0."""
+    half = 4 * m.lanes
+    for x in range(count):
+        at = ((cell + x) & m.par_wrap) * half
+        fill(m.bias, at, 0, half)
+        copy(m.scale, at, m.dram, source + x * half, half)
+
+
+def _repeat(m: Memories, cell: int, count: int, source: int) -> None:
+    """Write ``count`` words of TAB from word ``cell`` on: each a beat, as often as it fits."""
+    for x in range(count):
+        at = ((cell + x) & m.tab_wrap) * m.lanes
+        for beat in range(m.lanes // m.beat):
+            copy(m.tab, at + beat * m.beat, m.dram, source + x * m.beat, m.beat)
 
 
 def _word_bytes(row: Load, m: Memories) -> int:

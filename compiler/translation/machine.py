@@ -11,6 +11,7 @@ from dovetail.isa.footprint import block_bytes, dram_word_bytes, load_cells, nes
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.nibbles import from_nibbles
+from dovetail.isa.short_form import from_short
 
 from ..errors import TranslationError
 from .matrix import gemm
@@ -49,7 +50,7 @@ def _load(state: State, load: Load) -> None:
         outside = (column < load.row_first) | (column >= load.row_end)
     places = _in_dram(state, np.where(outside, 0, places), load)
     padding = cells[~data]
-    if load.nibbles:
+    if load.nibbles and memory is Memory.WGT:
         _constant(state, places, load)
         weights = from_nibbles(state.bytes[places], config).reshape(len(places), -1)
         write(state.words[memory], cells[data], constants(weights))
@@ -63,7 +64,8 @@ def _load(state: State, load: Load) -> None:
         found = chosen(outside, pad, state.dram.moved(lambda x: x[places]))
         write(state.words[memory], cells[data], found)
         return
-    if memory is Memory.PAR and not (state.known[places].all() or load.step or len(padding)):
+    special = load.step or load.nibbles or len(padding)
+    if memory is Memory.PAR and not (state.known[places].all() or special):
         # The host makes some of these anew for each run.
         given = words_of(state.dram.moved(lambda x: x[places]))
         state.parameters[cells[data]] = given.astype(np.int32).view(np.uint8)
@@ -71,7 +73,9 @@ def _load(state: State, load: Load) -> None:
         return
     _constant(state, places, load)
     raw = np.where(outside, np.uint8(load.pad_value & 0xFF), state.bytes[places])
-    fill_raw = np.full((len(padding), size), load.pad_value & 0xFF, np.uint8)
+    if load.nibbles:
+        raw = from_short(raw, memory, config)
+    fill_raw = np.full((len(padding), raw.shape[1]), load.pad_value & 0xFF, np.uint8)
     for where, words in ((padding, fill_raw), (cells[data], raw)):
         if memory is Memory.PAR:
             state.parameters[where] = words

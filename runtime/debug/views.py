@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dovetail.isa.footprint import dram_word_bytes
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
-from dovetail.isa.nibbles import from_nibbles
+from dovetail.isa.short_form import from_short
 from dovetail.isa.state import MachineState
 
 from ..errors import InputError
@@ -224,7 +224,7 @@ def view_constant(
         starts = load.dram_address + size * np.arange(load.count_x)
         data = state.dram[starts[:, None] + np.arange(size)]
         if load.nibbles:
-            data = from_nibbles(data, state.config).reshape(len(data), -1).view(np.uint8)
+            data = from_short(data, memory, state.config)
         words = (load.sram_address + np.arange(load.count_x)) % state.config.depth(memory)
         found.append(
             ConstantPart(

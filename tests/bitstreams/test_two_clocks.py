@@ -23,11 +23,20 @@ from tests.instructions import gemm
 
 from .boards import SMALL_BOARD, device_name
 
-CONFIG = replace(SMALL_BOARD.config, lane_groups=2, core_clock_ratio=2, deep_pipelines=True)
+CONFIG = replace(
+    SMALL_BOARD.config,
+    block=4,
+    bus_bytes=4,
+    lane_groups=2,
+    core_clock_ratio=2,
+    deep_pipelines=True,
+)
+"""Its bus is half as wide as what the link moves at a time; the other board's is as wide."""
+
 BOARD = replace(SMALL_BOARD, name="small_fast", config=CONFIG)
 WORDS = 16
 """Inputs, and tiles of weights, all pairs of which are multiplied."""
-WEIGHTS, PROGRAM, RESULTS, END = 128, 1152, 1664, 1728
+WEIGHTS, PROGRAM, RESULTS, END = 64, 320, 832, 864
 """Addresses; the inputs are at 0.  Every byte travels over the serial line, both ways."""
 
 
@@ -101,12 +110,12 @@ def test_the_gateware_multiplies_as_the_simulator_in_as_many_cycles(emulator: Em
         assert found.finished
         assert np.array_equal(found.dram, expected.dram)
         assert found.counters == expected.counters
-        inputs, weights = np.split(expected.dram.view(np.int8).astype(int)[: WEIGHTS + 1024], [128])
-        tiles = weights.reshape(4, 4, 8, 8) @ inputs.reshape(4, 4, 8, 1)
-        stored = found.dram[RESULTS : RESULTS + 32].view(np.int8).reshape(4, 8)
+        inputs, weights = np.split(expected.dram.view(np.int8).astype(int)[:PROGRAM], [WEIGHTS])
+        tiles = weights.reshape(4, 4, 4, 4) @ inputs.reshape(4, 4, 4, 1)
+        stored = found.dram[RESULTS : RESULTS + 16].view(np.int8).reshape(4, 4)
         exact = tiles.sum(axis=1)[..., 0] / 512
         assert np.abs(np.clip(exact, -128, 127) - stored).max() <= 1
-        results.add(found.dram[RESULTS : RESULTS + 32].tobytes())
+        results.add(found.dram[RESULTS : RESULTS + 16].tobytes())
     device.close()
     assert len(results) == 3
 

@@ -43,7 +43,7 @@ EDGE = 0.04
 EXCESS = 0.25
 """Share of instructions that may name more banks than they touch, or than there are."""
 NIBBLES = 0.4
-"""Share of LOADs to WGT that read nibbles."""
+"""Share of LOADs that read short forms of words, where there are any."""
 ROWS = 0.25
 """Share of VECTORs that write parameters of rows."""
 TRANSFER_BYTES = 4096
@@ -161,13 +161,17 @@ class Draw:
         """A LOAD to any memory; to PAR from where DRAM holds parameters."""
         config = self.config
         memory = list(Memory)[self.integer(0, len(Memory) - 1)]
-        nibbles = memory is Memory.WGT and config.nibble_weights and self.rng.random() < NIBBLES
-        size = config.nibble_bytes if nibbles else config.word_bytes(memory)
+        nibbles = memory in config.short_memories and self.rng.random() < NIBBLES
+        size = config.short_bytes(memory) if nibbles else config.word_bytes(memory)
         base, room = DRAM_BASE, DATA_BYTES
+        scales = nibbles and memory is Memory.PAR
         if memory is Memory.PAR:
+            size = config.word_bytes(memory)
             base, room = DRAM_BASE + DATA_BYTES, size * config.par_depth
         while True:
             x, y, z, address, stride_y, stride_z = self.block(size, base, room)
+            if scales:  # behind the biases of a word
+                x, address = 1, address + size // 2
             pads = [self.integer(0, 3) if self.rng.random() < 0.4 else 0 for _ in range(4)]
             if self.rng.random() < EDGE:  # with few words, so that all fit
                 x, y, z = min(x, 2), 1, 1

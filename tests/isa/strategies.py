@@ -71,7 +71,8 @@ windows = st.builds(
     step=_unsigned(8),
     **dict.fromkeys(("pad_x_before", "pad_x_after"), st.just(0)),
 )
-packed = st.builds(replace, loads, memory=st.just(Memory.WGT), nibbles=st.just(True))
+short = st.sampled_from((Memory.WGT, Memory.PAR, Memory.TAB))
+packed = st.builds(replace, loads, memory=short, nibbles=st.just(True))
 stores = st.builds(Store, **BLOCK, wait=_units(Unit.STORE), post=_units(Unit.STORE))
 gemms = st.builds(
     Gemm,

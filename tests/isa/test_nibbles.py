@@ -1,4 +1,4 @@
-"""Weights as nibbles: the form in DRAM, by hand and there and back, and the LOAD that reads it."""
+"""Short forms of words in DRAM, by hand and there and back, and the LOAD that reads them."""
 
 from dataclasses import replace
 
@@ -11,6 +11,8 @@ from dovetail.isa.instructions import Load
 from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory
 from dovetail.isa.nibbles import as_nibbles, fits_nibbles, from_nibbles
+from dovetail.isa.short_form import from_short, has_short_form, short_form
+from dovetail.isa.state import MachineState
 
 from .loops import random_state
 
@@ -76,10 +78,57 @@ def test_nibbles_are_legal_in_wgt_where_the_configuration_has_them() -> None:
     load = Load(memory=Memory.WGT, sram_address=0, dram_address=4, nibbles=True)
     assert legality_problem(load, TINY) is None
     to_act = replace(load, memory=Memory.ACT)
-    assert legality_problem(to_act, TINY) == "nibbles needs memory wgt"
+    assert legality_problem(to_act, TINY) == "nibbles needs memory wgt, par or tab"
     odd = legality_problem(replace(load, dram_address=2), TINY)
     assert odd == "dram_address = 2; required a multiple of 4, the bytes of a beat, with nibbles"
     without = replace(TINY, nibble_weights=False)
-    assert legality_problem(load, without) == "nibbles = 1; tiny has no nibble_weights"
+    assert legality_problem(load, without) == "nibbles = 1 of wgt; tiny has no nibble_weights"
     assert without.fingerprint != TINY.fingerprint
     assert "nibble_weights" not in without.identity
+
+
+def test_scales_alone_make_parameters_without_biases() -> None:
+    scales = np.arange(8, dtype=np.float32) + 0.5
+    dram = np.zeros(256, np.uint8)
+    dram[32:64] = scales.view(np.uint8)
+    state = MachineState.zeros(TINY, dram)
+    state.write_words(Memory.PAR, np.arange(4), np.full((4, 32), 0xAA, np.uint8))
+    load = Load(memory=Memory.PAR, sram_address=1, dram_address=32, count_x=2, nibbles=True)
+    semantics.load(state, load)
+    words = state.words(Memory.PAR)[1:3]
+    assert not words[:, :16].any()
+    assert words[:, 16:].tobytes() == scales.tobytes()
+    assert (state.words(Memory.PAR)[[0, 3]] == 0xAA).all()
+
+
+def test_a_beat_makes_a_word_of_a_table() -> None:
+    config = replace(TINY, block=16, bus_bytes=4)
+    state = MachineState.zeros(config, np.arange(256, dtype=np.uint8))
+    load = Load(memory=Memory.TAB, sram_address=5, dram_address=8, count_x=2, nibbles=True)
+    semantics.load(state, load)
+    words = state.words(Memory.TAB)[5:7]
+    assert words.tolist() == [[8, 9, 10, 11] * 4, [12, 13, 14, 15] * 4]
+
+
+@pytest.mark.parametrize("memory", [Memory.PAR, Memory.TAB])
+def test_short_forms_are_found_and_come_back(memory: Memory) -> None:
+    config = find_config("zynq7020")
+    rng = np.random.default_rng(3)
+    short = rng.integers(1, 256, (5, config.short_bytes(memory))).astype(np.uint8)
+    words = from_short(short, memory, config)
+    assert words.shape == (5, config.word_bytes(memory))
+    assert has_short_form(words, memory, config).all()
+    np.testing.assert_array_equal(short_form(words, memory, config), short)
+    words[3, 1] ^= 1
+    assert has_short_form(words, memory, config).tolist() == [True, True, True, False, True]
+
+
+def test_short_forms_of_constants_are_legal_where_the_configuration_has_them() -> None:
+    without = replace(TINY, short_constants=False)
+    for memory in (Memory.PAR, Memory.TAB):
+        load = Load(memory=memory, sram_address=0, dram_address=4, nibbles=True)
+        assert legality_problem(load, TINY) is None
+        problem = f"nibbles = 1 of {memory.value}; tiny has no short_constants"
+        assert legality_problem(load, without) == problem
+    assert "short_constants" in TINY.identity
+    assert "short_constants" not in without.identity

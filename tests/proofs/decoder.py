@@ -61,11 +61,10 @@ def _load(value: dict[str, Value], config: HardwareConfig) -> Value:
         | (value["step"] < config.bus_bytes)
         | _unaligned(value, PLACES[1:], config.bus_bytes)
     )
+    weights = (value["memory"] == 1) & config.nibble_weights
+    constants = ((value["memory"] == 3) | (value["memory"] == 5)) & config.short_constants
     packed = (
-        (value["memory"] != 1)
-        | (value["step"] != 0)
-        | _unaligned(value, PLACES, config.bus_bytes)
-        | (not config.nibble_weights)
+        ~(weights | constants) | (value["step"] != 0) | _unaligned(value, PLACES, config.bus_bytes)
     )
     empty = (value["count_z"] == 0) | (rows == 0) | (columns == 0)
     placed = Mux(value["step"] == 0, plain, windows)

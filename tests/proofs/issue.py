@@ -44,7 +44,8 @@ def _bench(
     source: ModuleType, config: HardwareConfig, strengthen: bool
 ) -> tuple[Bench, Opened, dict[Unit, Value]]:
     """Units that keep their word: they end what they began, in order, and stay free until they are
-    given something; the head of a queue stays until it is accepted.
+    given something; the head of a queue stays until it is accepted.  Whether LOAD is free may
+    depend on the head.
 
     Also the entry of each unit's oldest instruction in flight.
     """
@@ -64,7 +65,10 @@ def _bench(
         waited = bench.before(waits, f"{name}_waited")
         was = bench.before(head.as_value(), f"{name}_was")
         bench.assume(~waited | (port.head_valid[unit] & (head.as_value() == was)))
-        idle = bench.before(control.free & ~port.accept[unit], f"{name}_idle")
+        free = control.free & ~port.accept[unit]
+        if unit is Unit.LOAD and config.two_loads:
+            free = free & port.head_valid[unit]
+        idle = bench.before(free, f"{name}_idle")
         bench.assume(~idle | control.free)
         bench.assume(~control.done | port.in_flight[unit])
         bench.assume(~port.accept[unit] | issue[f"in_flight_{name}.room"])
@@ -92,6 +96,8 @@ def rules(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench
     bench, issue, oldest = _bench(source, config, strengthen)
     latency = compute_latency(config)
     most = {unit: latency.get(unit, 0) + 2 for unit in Unit}
+    if config.two_loads:
+        most[Unit.LOAD] = 3
     _tokens(bench, issue, oldest, config, most)
     _banks(bench, issue, oldest, config, most)
     _hazards(bench, issue, oldest[Unit.VECTOR], config, most[Unit.VECTOR])

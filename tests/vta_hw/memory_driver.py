@@ -102,8 +102,8 @@ def _random_block(rng: np.random.Generator) -> Load:
     stride_y = columns + int(rng.integers(0, 3))
     stride_z = stride_y * rows + int(rng.integers(0, 3))
     sign_y, sign_z = (int(sign) for sign in rng.choice([-1, 1], 2))
-    nibbles = memory is Memory.WGT and bool(rng.integers(0, 2))
-    size = CONFIG.nibble_bytes if nibbles else CONFIG.word_bytes(memory)
+    nibbles = memory in CONFIG.short_memories and bool(rng.integers(0, 2))
+    size = CONFIG.short_bytes(memory) if nibbles else CONFIG.word_bytes(memory)
     address, dram_y, dram_z = _dram_place(rng, size, (x, max(y, 1), z))
     load = Load(
         memory=memory,

@@ -24,7 +24,10 @@ PIECES = {
     for memory in Memory
 }
 """Pieces of a word that LOAD writes one by one."""
-APART = {memory: 1 + (memory is Memory.WGT and CONFIG.nibble_weights) for memory in Memory}
+APART = {
+    memory: 1 + (memory in (Memory.WGT, Memory.PAR) and memory in CONFIG.short_memories)
+    for memory in Memory
+}
 """How many of them get data of their own."""
 FETCH = {"full": In(4), "push": Out(4), "illegal": Out(1), "word": Out(8 * INSTRUCTION_BYTES)}
 PROGRESS = ("requested", "received", "dispatched")
@@ -108,6 +111,7 @@ class MemoryTop(wiring.Component):
             fetch.beat_last.eq(bus.rlast),
             fetch.beat_data.eq(bus.rdata),
             load.beat.eq(port.load_beat),
+            load.announced.eq(port.load_announced),
             load.beat_data.eq(bus.rdata),
             bus.wvalid.eq(store.beat_valid),
             bus.wdata.eq(store.beat),

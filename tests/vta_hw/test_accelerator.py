@@ -144,6 +144,7 @@ AFTER = with_bank_masks(Store(dram_address=0x4000, sram_address=0, count_x=300),
 LOAD = with_bank_masks(
     Load(memory=Memory.WGT, sram_address=0, dram_address=0x2000, count_x=40, post=TO_STORE), CONFIG
 )
+QUIET = replace(LOAD, post=frozenset())
 DEADLOCK = gemm(wait=TO_LOAD, post=TO_STORE)
 WAITS_FOR_LOAD = replace(AFTER, wait=TO_LOAD)
 WAITS_FOR_GEMM = replace(AFTER, wait=frozenset({Unit.GEMM}))
@@ -197,10 +198,22 @@ FAILURES = {
         bad=(range(PROGRAM + 3 * INSTRUCTION_BYTES + 20, PROGRAM + 3 * INSTRUCTION_BYTES + 24),),
     ),
     "load answer": Failure(
-        (BEFORE, LOAD, replace(LOAD, dram_address=0x3000), WAITS_FOR_LOAD, WAITS_FOR_LOAD),
+        (BEFORE, QUIET, replace(LOAD, dram_address=0x3000), WAITS_FOR_LOAD),
         ErrorCode.AXI_READ,
         2,
         bad=(range(0x3100, 0x3104),),
+    ),
+    "last load answer": Failure(
+        (BEFORE, QUIET, replace(LOAD, dram_address=0x3000), WAITS_FOR_LOAD),
+        ErrorCode.AXI_READ,
+        1,
+        bad=(range(0x227C, 0x2280),),
+    ),
+    "first load answer": Failure(
+        (BEFORE, QUIET, replace(LOAD, dram_address=0x3000), WAITS_FOR_LOAD),
+        ErrorCode.AXI_READ,
+        2,
+        bad=(range(0x3000, 0x3004),),
     ),
     "store answer": Failure(
         (BEFORE, replace(AFTER, dram_address=0x6000, count_x=16), AFTER),

@@ -39,7 +39,9 @@ async def run_load(
                     place = (address % CONFIG.depth(memory), piece)
                     assert place not in written[memory]
                     bits = 8 * CONFIG.word_bytes(memory) // PIECES[memory]
-                    own = data >> bits * (piece % APART[memory])
+                    # Of WGT even and odd pieces get data of their own, of PAR both halves.
+                    run = PIECES[memory] // APART[memory] if memory is Memory.PAR else 1
+                    own = data >> bits * (piece // run % APART[memory])
                     written[memory][place] = own & ((1 << bits) - 1)
         done = dut.load__done.value == 1
         await FallingEdge(dut.clk)

@@ -209,6 +209,13 @@ class Reference:
 
     def is_free(self, unit: Unit, now: int) -> bool:
         flights = self.flights[unit]
+        if unit is Unit.LOAD and flights and self.config.two_loads:
+            last, following = flights[-1], self.queues[unit][0][1]
+            # Data of the one before the last, if there is one in flight still, has all come.
+            behind = any(flight.beats_left for flight in list(flights)[:-1])
+            waiting = any(burst.start < 0 for burst in last.bursts)
+            steps = last.instruction.step or following.step
+            return not (waiting or last.cells_left or behind or steps)
         if unit in (Unit.LOAD, Unit.STORE):
             return not flights
         return not flights or now >= last_issue(flights[-1], self.config)
@@ -224,6 +231,7 @@ class Reference:
             flight.completing = completing_beats(instruction, self.config)
             cells = instruction.count_z * instruction.rows * instruction.columns
             flight.cells_left = cells if cells != instruction.words else 0
+            flight.beats_left = sum(burst.beats for burst in flight.bursts)
         elif isinstance(instruction, Store):
             (touch,) = scratchpad_reads(instruction, self.config)
             flight.read_addresses = [int(address) for address in touch.addresses]
@@ -315,8 +323,8 @@ class Reference:
         offers = {
             "fetch": self.requested < self.count and ahead < self.config.fetch_ahead,
             "load": bool(loads)
-            and loads[0].taken < len(loads[0].bursts)
-            and now >= loads[0].offer_from,
+            and loads[-1].taken < len(loads[-1].bursts)
+            and now >= loads[-1].offer_from,
             "store": bool(stores)
             and stores[0].taken < len(stores[0].offered_from)
             and now >= stores[0].offered_from[stores[0].taken],
@@ -333,8 +341,8 @@ class Reference:
                 errors.append((ErrorCode.WINDOW, self.requested))
         elif self.memory.read is None and "load" in checked:
             ages["load"] = 0
-            self.change(loads[0], offer_from=now + 1 + self.stages.cut)
-            errors += self.take_next("read", loads[0])
+            self.change(loads[-1], offer_from=now + 1 + self.stages.cut)
+            errors += self.take_next("read", loads[-1])
         if self.memory.write is None and "store" in checked:
             ages["store"] = 0
             errors += self.take_next("write", stores[0])
@@ -372,10 +380,10 @@ class Reference:
             data = self.state.dram[start : start + INSTRUCTION_BYTES].tobytes()
             self.arriving.append((now + self.stages.receive, data))
         elif burst.owner == "load":
-            flight = self.flights[Unit.LOAD][0]
+            flight = next(each for each in self.flights[Unit.LOAD] if each.beats_left)
             assert isinstance(flight.instruction, Load)
             beats = flight.beats + 1
-            self.change(flight, beats=beats)
+            self.change(flight, beats=beats, beats_left=flight.beats_left - 1)
             if beats in flight.completing:
                 self.completes.append(now + 1 + self.stages.receive)
             if flight.instruction.memory in self.config.by_beats:

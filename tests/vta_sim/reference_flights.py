@@ -37,6 +37,8 @@ class Flight:
     completing: set[int] = field(default_factory=set)
     """LOAD: numbers of the beats that complete a word."""
     cells_left: int = 0
+    beats_left: int = 0
+    """LOAD: beats that have not come."""
     finishing: int = 0
     """LOAD: cycles to the end, when all is on its way."""
     filled_bursts: int = 0

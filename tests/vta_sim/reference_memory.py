@@ -52,9 +52,15 @@ def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
 
 
 def word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
-    """Bytes of a word in DRAM; with nibbles half as many, after a multiplier of 4 bits a lane."""
+    """Bytes of a word in DRAM; with nibbles half as many of WGT, after a multiplier of 4 bits a
+    lane, and of PAR; and of TAB a beat.
+    """
     if isinstance(instruction, Store):
         return config.word_bytes(Memory.ACT)
+    if instruction.nibbles and instruction.memory is Memory.PAR:
+        return 4 * config.block
+    if instruction.nibbles and instruction.memory is Memory.TAB:
+        return config.bus_bytes
     if instruction.nibbles:
         return max(config.bus_bytes, config.block // 2) + config.block**2 // 2
     return config.word_bytes(instruction.memory)

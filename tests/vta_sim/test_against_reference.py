@@ -33,6 +33,7 @@ def small_config(rng: np.random.Generator) -> HardwareConfig:
         tile_cycles=int(rng.choice([1, 2])),
         vector_cycles=int(rng.choice([1, 2, 4])),
         deep_pipelines=bool(rng.integers(0, 2)),
+        load_ahead=bool(rng.integers(0, 4)),
     )
 
 

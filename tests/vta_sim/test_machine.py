@@ -76,6 +76,58 @@ def test_a_fill_visits_its_cells_and_no_more() -> None:
     assert run(Load(memory=Memory.ACT, sram_address=0, count_x=0, pad_x_before=3)).ended[0] == 33
 
 
+def test_the_next_load_asks_while_data_arrives() -> None:
+    # The first one's burst is accepted in 32, its beats come after the second fetch, in 45 to 48;
+    # the second LOAD is accepted in 46, its burst in 48: beats in 60 to 63.
+    loads = [Load(memory=Memory.ACT, sram_address=16 * n, count_x=4) for n in range(2)]
+    done = run(*loads)
+    np.testing.assert_array_equal(done.accepted, [30, 46])
+    np.testing.assert_array_equal(done.ended, [49, 64])
+    # It works from 31 to 64, cycles of two counted once.
+    assert done.counters["load_busy"] == 34
+    alone = run(*loads, config=replace(TINY, load_ahead=False))
+    np.testing.assert_array_equal(alone.accepted, [30, 50])
+    np.testing.assert_array_equal(alone.ended, [49, 68])
+    assert alone.counters["load_busy"] == 19 + 18
+
+
+def test_the_data_of_two_loads_comes_without_a_gap() -> None:
+    # 64 beats from 45 on; the second LOAD's 4 follow at once, and it ends a cycle after the last.
+    done = run(*(Load(memory=Memory.ACT, sram_address=0, count_x=count) for count in (64, 4)))
+    np.testing.assert_array_equal(done.ended, [45 + 64, 45 + 68])
+    assert done.accepted[1] < done.ended[0] - TIMING.latency_cycles
+
+
+def test_a_third_load_waits_for_the_first_ones_data() -> None:
+    loads = (Load(memory=Memory.ACT, sram_address=0, count_x=count) for count in (200, 4, 4))
+    done = run(*loads)
+    # The first one's last beat comes in the cycle before its end, the third is accepted then.
+    assert done.accepted[1] < done.accepted[2] == done.ended[0]
+
+
+def test_the_next_load_waits_for_the_cells_of_the_one_before() -> None:
+    padded = Load(memory=Memory.ACT, sram_address=0, count_x=4, pad_x_before=200)
+    done = run(padded, Load(memory=Memory.ACT, sram_address=300, count_x=4))
+    # 204 cells from 31 on, but for 4 words written.
+    np.testing.assert_array_equal(done.ended[0], 30 + 208)
+    assert done.accepted[1] == done.ended[0] + 1
+
+
+def test_cells_of_the_next_load_come_after_the_last_word() -> None:
+    first = Load(memory=Memory.ACT, sram_address=0, count_x=100)
+    fill = Load(memory=Memory.ACT, sram_address=0, count_x=0, pad_x_before=7)
+    done = run(first, fill)
+    assert done.accepted[1] < done.ended[0]
+    assert done.ended[1] == done.ended[0] + 7
+
+
+def test_windows_of_rows_are_loaded_alone() -> None:
+    plain = Load(memory=Memory.ACT, sram_address=0, count_x=64)
+    windows = replace(plain, step=8, count_x=30, row_end=300)
+    done = run(plain, windows, plain)
+    np.testing.assert_array_equal(done.accepted[1:], done.ended[:2] + 1)
+
+
 def test_a_store() -> None:
     # Words are read in 31 to 34, the burst is offered and taken in 36, accepted in 37, its beats
     # move in 49 to 52, and the response comes in 56.

@@ -47,8 +47,9 @@ __all__ = ["Shape", "nest_of"]
 
 F32 = DType.FLOAT32
 LOWEST = float(np.finfo(np.float32).min)
-TINY = LOWEST / 2
-"""Below it a number times log2(e) may be none; and numbers that differ, differ by more than 2^100.
+STAYS = LOWEST / 2
+"""A score below it is of a mask: such scores are equal, or differ by more than 2^100.  The product
+of one and log2(e) may be no finite number.
 """
 SIDE, GROUP, QUAD, HALF = 16, 8, 4, 2
 """Sides of a fragment; the threads of a warp, by rows and in a row; halves of a side."""
@@ -284,8 +285,8 @@ class _Writer:
         def shrink(at: Indices) -> Stmt:
             place = (*own, *at)
             high, best, rate = self.high[place], self.best[place], self.rate[place]
-            # Where no score stays, what others are by factors of their differences does not matter.
-            none = Select(high < TINY, Constant(1.0, F32), factor)
+            # Where no score of a row stays, weights are 0 or 1 whatever the factor is.
+            none = Select(high < STAYS, Constant(1.0, F32), factor)
             return block(
                 Store(self.shift, place, (best - high) * factor),
                 _power(self.shift, place, self.factor, place),

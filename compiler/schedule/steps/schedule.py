@@ -15,6 +15,7 @@ from .barrier import Barrier
 from .choose import Choose
 from .compute_at import ComputeAt
 from .frame import Frame
+from .hoist_guard import HoistGuard
 from .inline import Inline
 from .interleave import Interleave
 from .lanes import Lanes
@@ -82,6 +83,7 @@ Step = (
     | Overlap
     | Choose
     | SplitSum
+    | HoistGuard
     | Attend
 )
 
@@ -125,6 +127,7 @@ STEPS: dict[str, type[Step]] = {
     "overlap": Overlap,
     "choose": Choose,
     "split_sum": SplitSum,
+    "hoist_guard": HoistGuard,
     "attend": Attend,
 }
 """Every step, by the name that a trace has for it."""
@@ -336,6 +339,10 @@ class Schedule:
     def choose(self, loop: str) -> "Schedule":
         """See Choose."""
         return self.then(Choose(loop))
+
+    def hoist_guard(self, loop: str) -> "Schedule":
+        """See HoistGuard."""
+        return self.then(HoistGuard(loop))
 
     def split_sum(self, loop: str, parts: int, name: str = "") -> "Schedule":
         """See SplitSum."""

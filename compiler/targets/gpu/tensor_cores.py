@@ -9,6 +9,9 @@ column n are element ``c[g, t, h, i, j]`` with
 
     r = 8 i + g,  n = 8 h + 2 t + j,  thread 4 g + t of the warp.
 
+``mma_..._beside`` is the same with b in the order ``b[h, t, j, k]``, whatever columns of the
+product its rows are: those of a thread may lie side by side in memory then.
+
     copy_int8:  d[i] = s[i] over i in 16
 
 is an asynchronous copy of 16 bytes, from memory to shared memory, by one thread.
@@ -26,7 +29,16 @@ from ...loops.ir import Function, Store, Update, loops
 from .fragments import FRAGMENT_PRODUCTS, FRAGMENTS, ROW_RESULTS
 from .warpgroups import GROUP_LANES, GROUP_PRODUCTS
 
-__all__ = ["COPIED_BYTES", "COPIES", "HOPPER", "INTRINSICS", "PRODUCTS", "ROW_BYTES", "lanes_of"]
+__all__ = [
+    "BESIDE",
+    "COPIED_BYTES",
+    "COPIES",
+    "HOPPER",
+    "INTRINSICS",
+    "PRODUCTS",
+    "ROW_BYTES",
+    "lanes_of",
+]
 
 COPIED_BYTES = 16
 """A copy has so many, which begin at a multiple of them."""
@@ -37,15 +49,16 @@ LANES = (8, 4)
 """The dimensions of a result that are the threads of a warp: the first two."""
 
 
-def _product(a: DType, b: DType) -> Intrinsic:
+def _product(a: DType, b: DType, beside: bool = False) -> Intrinsic:
     total = DType.FLOAT32 if a.is_float else DType.INT32
     depth = ROW_BYTES // a.bytes
-    name = f"mma_{a}_{b}"
-    left, right = Buffer("a", (ROWS, depth), a), Buffer("b", (COLUMNS, depth), b)
+    name = f"mma_{a}_{b}" + ("_beside" if beside else "")
+    columns = (2, 4, 2) if beside else (COLUMNS,)
+    left, right = Buffer("a", (ROWS, depth), a), Buffer("b", (*columns, depth), b)
     sums = Buffer("c", (*LANES, 2, 2, 2), total)
     i, g, h, t, j, k = map(Variable, "ightjk")
-    row, column = i * 8 + g, h * 8 + t * 2 + j
-    value = Binary(BinaryFunction.MUL, Cast(total, left[row, k]), Cast(total, right[column, k]))
+    row, column = i * 8 + g, (h, t, j) if beside else (h * 8 + t * 2 + j,)
+    value = Binary(BinaryFunction.MUL, Cast(total, left[row, k]), Cast(total, right[(*column, k)]))
     update = Update(sums, (g, t, h, i, j), BinaryFunction.ADD, value)
     nest = loops((("i", 2), ("g", 8), ("h", 2), ("t", 4), ("j", 2), ("k", depth)), update)
     return Intrinsic(name, Function(name, (left, right), (sums,), nest))
@@ -62,12 +75,17 @@ BYTES, HALVES = (DType.INT8, DType.UINT8), (DType.FLOAT16, DType.BFLOAT16)
 PRODUCTS: Mapping[str, Intrinsic] = by_name(
     *(_product(a, b) for a in BYTES for b in BYTES), *(_product(each, each) for each in HALVES)
 )
+BESIDE: Mapping[str, Intrinsic] = by_name(
+    *(_product(a, b, True) for a in BYTES for b in BYTES),
+    *(_product(each, each, True) for each in HALVES),
+)
+"""The same products; see above."""
 COPIES: Mapping[str, Intrinsic] = by_name(*map(_copy, (*BYTES, *HALVES)))
-INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **COPIES, **FRAGMENTS}
+INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **BESIDE, **COPIES, **FRAGMENTS}
 """What a kernel for these GPUs may call; ..."""
 HOPPER: Mapping[str, Intrinsic] = {**INTRINSICS, **GROUP_PRODUCTS}
 """... and one for sm_90a."""
-OF_WARPS = frozenset((*PRODUCTS, *FRAGMENT_PRODUCTS, *ROW_RESULTS))
+OF_WARPS = frozenset((*PRODUCTS, *BESIDE, *FRAGMENT_PRODUCTS, *ROW_RESULTS))
 """What all threads of a warp do together."""
 
 

@@ -6,9 +6,12 @@
 a: 64 rows of 128 bytes in shared memory; b: N rows, which are columns of the product, likewise.
 The 128 threads of a warpgroup do it together, while they go on: it is asynchronous, and neither
 operands nor sums may be touched before a wait.  Each thread has N / 2 of the sums in registers: row
-r and column n are element ``c[w, g, t, h, i, j]`` with
+r and column n are element ``c[w, g, t, p, h, i, j]`` with
 
-    r = 16 w + 8 i + g,  n = 8 h + 2 t + j,  thread 32 w + 4 g + t of the warpgroup.
+    r = 16 w + 8 i + g,  n = 32 p + 8 h + 2 t + j,  thread 32 w + 4 g + t of the warpgroup.
+
+Row n of b is ``b[p, h, t, j]``, whatever column of the product it is: so the columns of a thread
+may lie side by side in memory.
 
 Rows of operands lie in shared memory one after the other, in pieces of 16 bytes: piece p of row r
 lies where p ^ (r % 8) of them would come before it, so that eight rows have it in different banks.
@@ -39,14 +42,18 @@ def _product(a: DType, b: DType, columns: int) -> Intrinsic:
     total = DType.FLOAT32 if a.is_float else DType.INT32
     depth = ATOM_BYTES // a.bytes
     name = f"wgmma_{a}_{b}_{columns}"
-    left, right = Buffer("a", (ROWS, depth), a), Buffer("b", (columns, depth), b)
-    sums = Buffer("c", (*GROUP_LANES, columns // 8, 2, 2), total)
-    w, i, g, h, t, j, k = map(Variable, "wightjk")
-    row, column = w * 16 + i * 8 + g, h * 8 + t * 2 + j
-    value = Binary(BinaryFunction.MUL, Cast(total, left[row, k]), Cast(total, right[column, k]))
-    update = Update(sums, (w, g, t, h, i, j), BinaryFunction.ADD, value)
-    extents = (4, 2, 8, columns // 8, 4, 2, depth)
-    nest = loops(tuple(zip("wightjk", extents, strict=True)), update)
+    pairs = min(columns // 8, 4)
+    parts = columns // (8 * pairs)
+    left, right = Buffer("a", (ROWS, depth), a), Buffer("b", (parts, pairs, 4, 2, depth), b)
+    sums = Buffer("c", (*GROUP_LANES, parts, pairs, 2, 2), total)
+    w, i, g, p, h, t, j, k = map(Variable, "wigphtjk")
+    row = w * 16 + i * 8 + g
+    factors = Cast(total, left[row, k]), Cast(total, right[p, h, t, j, k])
+    update = Update(
+        sums, (w, g, t, p, h, i, j), BinaryFunction.ADD, Binary(BinaryFunction.MUL, *factors)
+    )
+    extents = (4, 2, 8, parts, pairs, 4, 2, depth)
+    nest = loops(tuple(zip("wigphtjk", extents, strict=True)), update)
     return Intrinsic(name, Function(name, (left, right), (sums,), nest), asynchronous=True)
 
 

@@ -16,7 +16,8 @@ from .choice import Choice
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .place import Item
-from .stream import StreamedLayer, Tile
+from .stream import StreamedLayer
+from .tile_estimate import Tile
 
 __all__ = ["PlacedBuffer", "bank_waits", "in_parts"]
 

@@ -21,7 +21,8 @@ from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .nest import Kernel
 from .schedules import AXES, Tiling
-from .stream import PARAMETERS, TILE_CYCLES, StreamedLayer
+from .stream import PARAMETERS, StreamedLayer
+from .tile_estimate import TILE_CYCLES
 from .windows import SLOTS, Window
 
 __all__ = ["MEMBERS", "BlockCascade", "BlockRing", "Blocks", "block_cascade", "block_sizes"]

@@ -26,6 +26,9 @@ SHARE = 4
 PART_CYCLES = 1500
 """Estimate: what a part costs, in which the matrix core waits for the pool, three times over."""
 
+EAGER_PART_CYCLES = 500
+"""The same for plans that the cycles of a whole program judge."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blockwise:
@@ -49,12 +52,16 @@ class Blockwise:
 
 
 def blockwise(
-    first: int, planned: Sequence[StreamedLayer], config: HardwareConfig
+    first: int,
+    planned: Sequence[StreamedLayer],
+    config: HardwareConfig,
+    *,
+    eager: bool = False,
 ) -> tuple[Blockwise, list[StreamedLayer]] | None:
     """Three layers from number ``first`` on, block by block, and their plans then.
 
-    planned: their plans until then.  None where they are not such layers, or what they leave is not
-    on chip, or the weights fit anyway, or come no sooner so.
+    planned: their plans until then.  eager: also where little is gained.  None where they are not
+    such layers, or what they leave is not on chip, or the weights fit anyway, or come no sooner so.
     """
     if config.acc_banks == 1:
         return None
@@ -82,8 +89,9 @@ def blockwise(
         return None
     blocks = fitting[-1]
     # DRAM has time for the dense layer in the second half of the convolution.
+    part_cycles = EAGER_PART_CYCLES if eager else PART_CYCLES
     spare = unit_cycles(conv.kernel, config)[Unit.GEMM] - _dram_cycles(conv, config)
-    if min(spare // 2, _dram_cycles(dense, config)) < PART_CYCLES * (made // blocks):
+    if min(spare // 2, _dram_cycles(dense, config)) < part_cycles * (made // blocks):
         return None
     one = {"y": 1, "x": 1}
     order, depths = ("c", "y", "x"), [each.tiling.depth for each in planned]

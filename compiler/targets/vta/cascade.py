@@ -77,7 +77,8 @@ class Cascade:
 @dataclass(frozen=True, slots=True)
 class Sized:
     """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept.  dram: of
-    ``cycles``, those in which DRAM works.
+    ``cycles``, those in which DRAM works.  more: of each buffer, strips of its readers that it has
+    room for beyond what they need; nothing where none has any.
     """
 
     rows: tuple[int, ...]
@@ -85,6 +86,18 @@ class Sized:
     words: int
     cycles: int
     dram: int
+    more: tuple[int, ...] = ()
+
+    def deeper(self, more: Sequence[int]) -> "Sized":
+        """With room for so many more strips in each buffer, in their order."""
+        rings = {
+            name: _whole_steps(ring, ring.depth + count * _step(ring))
+            for (name, ring), count in zip(self.rings.items(), more, strict=True)
+        }
+        words = sum(ring.words for ring in rings.values() if not ring.kept)
+        before = self.more or (0,) * len(rings)
+        added = tuple(a + b for a, b in zip(before, more, strict=True))
+        return replace(self, rings=rings, words=words, more=added)
 
 
 class _Steps:
@@ -165,11 +178,16 @@ def sized(
 ) -> dict[str, RowRing]:
     """``rings`` just deep enough, and for one more strip to be made while the others are read."""
     depth = _Steps(first, strips, rows, rings).depth
-    return {name: _deep(ring, depth[name]) for name, ring in rings.items()}
+    return {name: _whole_steps(ring, depth[name]) for name, ring in rings.items()}
 
 
-def _deep(ring: RowRing, depth: int) -> RowRing:
+def _whole_steps(ring: RowRing, depth: int) -> RowRing:
     """``ring`` of at least ``depth`` rows: whole strips of its readers, or all rows."""
-    step = max((reader.step for reader in ring.readers), default=0) or 1
+    step = _step(ring)
     depth = min(-(-depth // step) * step, ring.activation.rows)
     return replace(ring, depth=depth, mirror=mirror_rows(ring.readers, depth))
+
+
+def _step(ring: RowRing) -> int:
+    """Rows from one strip of its readers to the next, at most."""
+    return max((reader.step for reader in ring.readers), default=0) or 1

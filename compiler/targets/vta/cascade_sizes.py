@@ -13,7 +13,7 @@ from .cascade import Sized, sized
 from .image import image_reads
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .model import Traffic
+from .model import RowCosts, Traffic
 from .place import Item
 from .rows import Reader, RowRing
 from .strips import Stripes, stripes_of
@@ -59,25 +59,28 @@ class CascadeSizes:
         """``results``: names of the activations that are stored in any case."""
         self.stripes = [stripes_of(layer, config) for layer in layers]
         self._last = {item.activation.name: item.last for item in items}
-        self._results, self._config = results, config
+        self._results, self._config, self._rows = results, config, RowCosts(config)
         self._shapes: dict[tuple[int, int], list[_Shape]] = {}
-        self._sizes: dict[tuple[int, int, frozenset[str]], list[Sized]] = {}
+        self._sizes: dict[tuple[int, int, frozenset[str], bool], list[Sized]] = {}
 
-    def sizes(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
+    def sizes(
+        self, first: int, last: int, gone: frozenset[str], *, waits: bool = False
+    ) -> list[Sized]:
         """Ways to run the layers from number ``first`` to ``last``, all of which have stripes.
 
         The fastest first; each needs less of ACT, or moves less, than those before.  None when
         constants do not fit.
-        gone: those of the activations that they touch that are not wholly on chip.
+        gone: those of the activations that they touch that are not wholly on chip.  waits: whether
+        cycles count in which units wait for constants that come again for each strip.
         """
-        key = first, last, gone
+        key = first, last, gone, waits
         if key not in self._sizes:
             if (first, last) not in self._shapes:
                 self._shapes[first, last] = self._shaped(first, self._group(first, last))
             constants = _constant_words(self._group(first, last))
             streamed = {name: self._last[name] > last or name in self._results for name in gone}
             sizes = [
-                _sized(shape, first, streamed, constants, self._config)
+                _sized(shape, first, streamed, constants, self._config, self._rows, waits=waits)
                 for shape in self._shapes[first, last]
             ]
             found: list[Sized] = []
@@ -165,9 +168,13 @@ def _sized(
     streamed: Mapping[str, bool],
     constants: Mapping[Memory, int],
     config: HardwareConfig,
+    costs: RowCosts,
+    *,
+    waits: bool,
 ) -> Sized:
     """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
-    and of each strip.
+    and of each strip.  waits: with those in which units wait for constants that come again for each
+    strip, behind the rows that are loaded.
 
     streamed: of the activations that are not wholly on chip, whether one that these layers make
     is read by later ones too, or is the result.
@@ -179,10 +186,7 @@ def _sized(
             rings[name] = replace(ring, stored=True) if stored else ring
         elif ring.producer is not None:
             rings[name] = replace(ring, depth=ring.activation.rows, mirror=0, kept=True)
-    traffic = Traffic(config)
-    for memory, count in constants.items():
-        again = 1 if count <= config.depth(memory) else shape.again
-        traffic.read(again, count * config.word_bytes(memory))
+    traffic = Traffic(config, costs)
     for ring in rings.values():
         x = ring.activation
         row = x.width * config.word_bytes(Memory.ACT)
@@ -195,6 +199,11 @@ def _sized(
             traffic.read(read, row, count)
         elif ring.stored and ring.producer is not None:
             traffic.write(x.blocks * x.height, row, shape.strips[ring.producer - first])
+    rows, waiting = traffic.read_cycles, 0
+    for memory, count in constants.items():
+        fits = count <= config.depth(memory)
+        waiting = int(rows) if waits and not fits else waiting
+        traffic.read(1 if fits else shape.again, count * config.word_bytes(memory))
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    cycles = max(traffic.cycles, shape.busy) + shape.filling
+    cycles = max(traffic.cycles, shape.busy + waiting) + shape.filling
     return Sized(shape.rows, rings, words, cycles, traffic.dram_cycles)

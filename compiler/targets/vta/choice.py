@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from .block_cascade import Blocks
 from .cascade import Sized
 from .schedules import COARSE, Grain
-from .stream import Tile
+from .tile_estimate import Tile
 
 __all__ = ["Change", "Choice"]
 
@@ -28,8 +28,8 @@ class Choice:
     def key(self) -> tuple[object, ...]:
         """Tells ways to run the same layers apart."""
         match self.how:
-            case Sized(rows=rows):
-                way: object = rows
+            case Sized(rows=rows, more=more):
+                way: object = rows, more
             case Blocks(size=size):
                 way = "blocks", size
             case Tile() as tile:

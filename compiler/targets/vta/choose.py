@@ -7,7 +7,7 @@ from itertools import accumulate
 from .block_cascade import Blocks
 from .choice import Change, Choice
 from .place import Item, NoRoomError
-from .stream import Tile
+from .tile_estimate import Tile
 from .ways import GRAINS, MOST_LAYERS, LayerWays, Room
 
 __all__ = ["Chooser"]

@@ -10,8 +10,9 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 from dovetail.isa.nibbles import as_nibbles
+from dovetail.isa.short_form import has_short_form, short_form
 
-from .constants import TABLES, DramMap, table_rows
+from .constants import SCALES, TABLES, DramMap, table_rows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .nest import Nest
@@ -39,9 +40,6 @@ CONSTANTS = {
 }
 """Memory of each constant, and the loops over the blocks of its first axes."""
 
-SCALES = {"bias": "scale", "add_bias": "add_scale", "row_bias": "row_scale"}
-"""Biases to the scales that lie in one word with them."""
-
 MOST_WORDS = 4095
 """Words in a row of one LOAD."""
 
@@ -51,7 +49,7 @@ class ConstantLoader:
 
     def __init__(self, config: HardwareConfig, dram: DramMap) -> None:
         self._config, self._dram = config, dram
-        self._kept: dict[tuple[Memory, int, int], Grant] = {}
+        self._kept: dict[tuple[Memory, int, int, int], Grant] = {}
         self._rings = {
             memory: Ring(config, memory)
             for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
@@ -85,17 +83,15 @@ class ConstantLoader:
         memory = CONSTANTS[name][0]
         size = self._config.word_bytes(memory)
         words = array.nbytes // size
-        nibbles = name == "weights" and layer.nibbles and self._config.nibble_weights
-        if nibbles:
-            tiles = array.reshape(words, *array.shape[-2:]).astype(np.int8)
-            array = as_nibbles(tiles, self._config)
-            size = self._config.nibble_bytes
         first, room = 0, words
         if name in TABLES:
             rows = table_rows(layer, name)
             first, words, array = rows.start, len(rows), array[rows.start : rows.stop]
+        short = _short(name, array, layer, self._config)
+        if short is not None:
+            array, size = short, self._config.short_bytes(memory)
         address = self._dram.add(array)
-        key, ring = (memory, address, first), self._rings[memory]
+        key, ring = (memory, address, first, size), self._rings[memory]
         kept = self._kept.get(key)
         if kept and beside is not None and ring.holds(kept, beside):
             return kept, []
@@ -106,7 +102,7 @@ class ConstantLoader:
                 sram_address=(grant.start + first + start) % self._config.depth(memory),
                 dram_address=address + start * size,
                 count_x=min(MOST_WORDS, words - start),
-                nibbles=nibbles,
+                nibbles=short is not None,
             )
             for start in range(0, words, MOST_WORDS)
         ]
@@ -146,6 +142,22 @@ class ConstantLoader:
             count_z=blocks,
         )
         return grant, [load]
+
+
+def _short(
+    name: str, array: NDArray[np.generic], layer: LoweredLayer, config: HardwareConfig
+) -> NDArray[np.generic] | None:
+    """The words of a constant in their short form, if all have one."""
+    memory = CONSTANTS[name][0]
+    if memory not in config.short_memories:
+        return None
+    if memory is Memory.WGT:
+        if not layer.nibbles:
+            return None
+        return as_nibbles(array.reshape(-1, *array.shape[-2:]).astype(np.int8), config)
+    words = np.ascontiguousarray(array).view(np.uint8).reshape(-1, config.word_bytes(memory))
+    fits = has_short_form(words, memory, config).all()
+    return short_form(words, memory, config) if fits else None
 
 
 @dataclass(frozen=True, slots=True)

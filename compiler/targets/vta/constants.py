@@ -7,12 +7,16 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.memories import Memory
+from dovetail.isa.short_form import has_short_form
 
 from ...loops.expressions import Buffer
 from .layers.definition import LoweredLayer
 from .nest import Requantized
 
-__all__ = ["TABLES", "DramMap", "constant_bytes", "table_rows"]
+__all__ = ["SCALES", "TABLES", "DramMap", "constant_bytes", "table_rows"]
+
+SCALES = {"bias": "scale", "add_bias": "add_scale", "row_bias": "row_scale"}
+"""Biases to the scales that lie in one word with them."""
 
 TABLES = ("table", "table_low", "table_high")
 """Constants that lie in TAB."""
@@ -26,10 +30,28 @@ def constant_bytes(layer: LoweredLayer, config: HardwareConfig) -> int:
         else array.nbytes
         for name, array in layer.constants.items()
     )
+    whole -= _saved(layer, config)
     if not (layer.nibbles and config.nibble_weights):
         return whole
     word = config.word_bytes(Memory.WGT)
     return whole - layer.constants["weights"].nbytes // word * (word - config.nibble_bytes)
+
+
+def _saved(layer: LoweredLayer, config: HardwareConfig) -> int:
+    """Bytes that short forms of parameters and tables save, of each word that has one."""
+    if not config.short_constants:
+        return 0
+    saved = 0
+    for name, array in layer.constants.items():
+        if name in SCALES:
+            free = (array.reshape(-1, config.block) == 0).all(axis=1)
+            saved += int(free.sum()) * config.short_bytes(Memory.PAR)
+        elif name in TABLES:
+            rows = table_rows(layer, name)
+            words = np.ascontiguousarray(array[rows.start : rows.stop]).view(np.uint8)
+            fits = has_short_form(words.reshape(len(rows), -1), Memory.TAB, config)
+            saved += int(fits.sum()) * (config.block - config.bus_bytes)
+    return saved
 
 
 def table_rows(layer: LoweredLayer, name: str) -> range:

@@ -4,8 +4,9 @@ Operation ``i`` depends on an earlier ``j`` when one of them writes a place that
 writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,56 +15,75 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory, Unit
 
-from .regions import touched
+from .regions import Space, touched
 
 __all__ = ["dependences", "drained", "permuted", "serial"]
 
+NOWHERE = -1
+"""The first and last word of a read of which no word is left."""
+KEPT = 1 << 13
+"""Instructions whose touches are remembered: nine in ten come again in the drafts of a search."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Reads:
-    """What operation ``index`` read, from word ``first`` to word ``last``; bits: one for each word
-    from word 0 on that nobody has written since.
+class _Touch:
+    """Places of one space that an instruction reads or writes, from ``first`` to ``last``.
+
+    bits: one for each of them, from the first on.  places: all, ascending; as a slice, if they
+    leave none out.
     """
 
-    index: int
+    space: Space
+    writes: bool
     first: int
     last: int
     bits: int
-
-    @staticmethod
-    def of(index: int, places: NDArray[np.int64]) -> "_Reads":
-        """places: ascending."""
-        first, last = int(places[0]), int(places[-1])
-        return _Reads(index, first, last, _bits(places) << first)
+    places: slice | NDArray[np.int64]
 
 
 class _Scratchpad:
-    """The last writer of each word, and who has read it since."""
+    """The last writer of each word, and who has read it since.
+
+    Of each read: the operation, its first word, and from that on a bit for each word that nobody
+    has written since.
+    """
 
     def __init__(self, depth: int) -> None:
         self._writer: NDArray[np.int64] = np.full(depth, -1)
-        self._readers: list[_Reads] = []
+        self._reads: list[tuple[int, int, int]] = []
+        self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
+        self._gone = 0
+        """Reads of which no word is left."""
 
-    def read(self, index: int, places: NDArray[np.int64]) -> set[int]:
+    def read(self, index: int, touch: _Touch) -> set[int]:
         """Note a read; return the operations whose results it reads."""
-        self._readers.append(_Reads.of(index, places))
-        return _values(self._writer[_run(places)])
+        count = len(self._reads)
+        if count == self._limits.shape[1]:
+            self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
+        self._limits[:, count] = touch.first, touch.last
+        self._reads.append((index, touch.first, touch.bits))
+        return _values(self._writer[touch.places])
 
-    def write(self, index: int, places: NDArray[np.int64]) -> set[int]:
+    def write(self, index: int, touch: _Touch) -> set[int]:
         """Note a write; return the operations that wrote or read there before."""
-        found = _values(self._writer[_run(places)])
-        written = _Reads.of(index, places)
-        kept = []
-        for reads in self._readers:
-            if reads.first <= written.last and written.first <= reads.last:
-                left = reads.bits & ~written.bits
-                if left != reads.bits:
-                    found.add(reads.index)
-                    reads = _Reads(reads.index, reads.first, reads.last, left)
-            if reads.bits:
-                kept.append(reads)
-        self._readers = kept
-        self._writer[_run(places)] = index
+        found = _values(self._writer[touch.places])
+        low, high = self._limits[:, : len(self._reads)]
+        begin, bits = touch.first, touch.bits
+        for position in np.flatnonzero((low <= touch.last) & (high >= begin)).tolist():
+            reader, first, unwritten = self._reads[position]
+            late = begin - first
+            left = unwritten & ~(bits << late if late > 0 else bits >> -late)
+            if left != unwritten:
+                found.add(reader)
+                self._reads[position] = reader, first, left
+                if not left:
+                    self._limits[:, position] = NOWHERE
+                    self._gone += 1
+        if 2 * self._gone > len(self._reads):
+            kept = [n for n, (_, _, left) in enumerate(self._reads) if left]
+            self._limits[:, : len(kept)] = self._limits[:, kept]
+            self._reads, self._gone = [self._reads[n] for n in kept], 0
+        self._writer[touch.places] = index
         return found
 
 
@@ -74,13 +94,12 @@ class _Dram:
         self._reads = _Accesses()
         self._writes = _Accesses()
 
-    def access(self, index: int, places: NDArray[np.int64], *, writes: bool) -> set[int]:
+    def access(self, index: int, touch: _Touch) -> set[int]:
         """Note an access; return the earlier ones it conflicts with."""
-        bits = _bits(places)
-        found = self._writes.meeting(places, bits)
-        if writes:
-            found |= self._reads.meeting(places, bits)
-        (self._writes if writes else self._reads).add(index, places, bits)
+        found = self._writes.meeting(touch)
+        if touch.writes:
+            found |= self._reads.meeting(touch)
+        (self._writes if touch.writes else self._reads).add(index, touch)
         return found
 
 
@@ -93,25 +112,46 @@ class _Accesses:
         self._entries: list[tuple[int, int, int]] = []
         self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
 
-    def add(self, index: int, places: NDArray[np.int64], bits: int) -> None:
+    def add(self, index: int, touch: _Touch) -> None:
         """Note one."""
         count = len(self._entries)
         if count == self._limits.shape[1]:
             self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
-        self._limits[:, count] = places[0], places[-1]
-        self._entries.append((index, int(places[0]), bits))
+        self._limits[:, count] = touch.first, touch.last
+        self._entries.append((index, touch.first, touch.bits))
 
-    def meeting(self, places: NDArray[np.int64], bits: int) -> set[int]:
-        """Operations that touch one of ``places``, which ascend."""
+    def meeting(self, touch: _Touch) -> set[int]:
+        """Operations that touch one of its places."""
         low, high = self._limits[:, : len(self._entries)]
-        begin = int(places[0])
+        begin, bits = touch.first, touch.bits
         found = set()
-        for position in np.flatnonzero((low <= places[-1]) & (high >= begin)).tolist():
+        for position in np.flatnonzero((low <= touch.last) & (high >= begin)).tolist():
             index, first, other = self._entries[position]
             late = begin - first
             if bits & other >> late if late > 0 else bits >> -late & other:
                 found.add(index)
         return found
+
+
+@lru_cache(maxsize=8)
+def _touches_on(config: HardwareConfig) -> Callable[[Instruction], tuple[_Touch, ...]]:
+    """A function that says what an instruction touches, reads first."""
+
+    @lru_cache(maxsize=KEPT)
+    def touches(instruction: Instruction) -> tuple[_Touch, ...]:
+        return tuple(
+            _Touch(
+                each.space,
+                each.writes,
+                int(each.places[0]),
+                int(each.places[-1]),
+                _bits(each.places),
+                _run(each.places),
+            )
+            for each in touched(instruction, config)
+        )
+
+    return touches
 
 
 def _bits(places: NDArray[np.int64]) -> int:
@@ -148,20 +188,20 @@ def dependences(
     whatever their addresses.
     """
     scratchpads: dict[tuple[Memory, int | None], _Scratchpad] = {}
-    dram = _Dram()
+    dram, touches = _Dram(), _touches_on(config)
     result = []
     for index, instruction in enumerate(program):
         found: set[int] = set()
-        for touch in touched(instruction, config):
+        for touch in touches(instruction):
             if touch.space is None:
-                found |= dram.access(index, touch.places, writes=touch.writes)
+                found |= dram.access(index, touch)
                 continue
             tile = tiles[index] if tiles and touch.space is Memory.ACC else None
             key = touch.space, tile
             if key not in scratchpads:
                 scratchpads[key] = _Scratchpad(config.depth(touch.space))
             access = scratchpads[key].write if touch.writes else scratchpads[key].read
-            found |= access(index, touch.places)
+            found |= access(index, touch)
         result.append(frozenset(found - {index, -1}))
     return result
 

@@ -102,7 +102,7 @@ def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
 
 
 def _word_bytes(load: Load, config: HardwareConfig) -> int:
-    return config.nibble_bytes if load.nibbles else config.word_bytes(load.memory)
+    return config.short_bytes(load.memory) if load.nibbles else config.word_bytes(load.memory)
 
 
 def _may_move(needed: frozenset[int], group: Sequence[int]) -> bool:

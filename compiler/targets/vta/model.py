@@ -14,6 +14,7 @@ from .sliding import WINDOW
 
 __all__ = [
     "SETUP_CYCLES",
+    "RowCosts",
     "Traffic",
     "issue_counts",
     "row_cycles",
@@ -95,11 +96,29 @@ FOUR = 4
 """Indices of an activation: block, row, column, lane."""
 
 
+class RowCosts:
+    """``row_cycles`` of rows that begin anywhere; remembers them."""
+
+    def __init__(self, config: HardwareConfig) -> None:
+        self._config, self._known = config, dict[int, tuple[float, float]]()
+
+    def of(self, row_bytes: int) -> tuple[float, float]:
+        """Cycles and bursts of a row."""
+        found = self._known.get(row_bytes)
+        if found is None:
+            found = self._known[row_bytes] = row_cycles(row_bytes, self._config)
+        return found
+
+
 @dataclass(slots=True)
 class Traffic:
-    """What is moved between DRAM and the scratchpads, as bursts."""
+    """What is moved between DRAM and the scratchpads, as bursts.
+
+    rows: shared by those of one layer.
+    """
 
     config: HardwareConfig
+    rows: RowCosts
     read_cycles: float = 0
     read_bursts: float = 0
     loads: float = 0
@@ -109,14 +128,14 @@ class Traffic:
 
     def read(self, rows: float, row_bytes: int, loads: float = 0) -> None:
         """``loads`` LOADs of together ``rows`` rows."""
-        cycles, bursts = row_cycles(row_bytes, self.config)
+        cycles, bursts = self.rows.of(row_bytes)
         self.read_cycles += rows * cycles
         self.read_bursts += rows * bursts
         self.loads += loads
 
     def write(self, rows: float, row_bytes: int, stores: float = 0) -> None:
         """``stores`` STOREs of together ``rows`` rows."""
-        cycles, bursts = row_cycles(row_bytes, self.config)
+        cycles, bursts = self.rows.of(row_bytes)
         self.written_cycles += rows * cycles
         self.written_bursts += rows * bursts
         self.stores += stores

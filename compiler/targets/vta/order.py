@@ -135,8 +135,7 @@ class _Schedule:
         free = self._free[unit]
         best: tuple[int, Rank] | None = None
         for index in waiting:
-            instruction = self._program[index]
-            bank_free = self._acc.free_at(index, instruction.unit)
+            bank_free = self._acc.free_at(index, unit)
             if bank_free is None:
                 continue
             start = max(free, self._earliest[index], bank_free)

@@ -13,9 +13,21 @@ from dovetail.isa.memories import Memory, Unit
 from ...errors import DoesNotFitError
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
+from .layers.lower import ADDEND
 from .model import unit_of
 
-__all__ = ["Grant", "Item", "NoRoomError", "Ring", "activation_items", "place"]
+__all__ = [
+    "PLACINGS",
+    "PLAIN",
+    "Grant",
+    "Item",
+    "NoRoomError",
+    "Placing",
+    "Ring",
+    "activation_items",
+    "place",
+    "shared_banks",
+]
 
 NEAR = 2
 """Layers this far apart, or nearer, may run at the same time."""
@@ -32,10 +44,34 @@ class NoRoomError(DoesNotFitError):
 
 
 @dataclass(frozen=True, slots=True)
+class Placing:
+    """What decides between plans in which all layers run in the same ways, most of it between
+    places for an item.  Which is best depends on the network.
+
+    same_layer: what two units of one layer count that may want to read, or to write, the same bank
+    at one time; those of layers near each other count 1.  few_banks: whether of places with equal
+    counts those in fewer banks are better.  addends: whether VECTOR counts as a reader of the
+    results of residual sums: it reads there what it wrote before.  eager: whether dense layers run
+    block by block where little is gained, too.
+    """
+
+    same_layer: int = 1
+    few_banks: bool = False
+    addends: bool = True
+    eager: bool = False
+
+
+PLAIN = Placing(addends=False)
+PLACINGS = (PLAIN, Placing(2, few_banks=True), Placing(), Placing(1, few_banks=True), Placing(2))
+"""All that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """Words of ACT for an activation, from layer ``first`` (which makes it) to layer ``last``.
 
-    readers, writers: layer and unit of each that reads or writes it.
+    readers, writers: layer and unit of each that reads or writes it.  summed: layers that read
+    there what they wrote, for a residual sum.
     """
 
     activation: Activation
@@ -44,6 +80,7 @@ class Item:
     readers: frozenset[tuple[int, Unit]]
     words: int
     writers: frozenset[tuple[int, Unit]] = frozenset()
+    summed: frozenset[int] = frozenset()
 
     def lives_with(self, other: "Item") -> bool:
         """Whether both are there at one time."""
@@ -62,10 +99,14 @@ class _Users:
     near: tuple[Mapping[Unit, int], ...]
 
     @staticmethod
-    def of(item: Item) -> "_Users":
+    def of(item: Item, *, addends: bool) -> "_Users":
+        """addends: as of ``Placing``."""
         users: list[dict[Unit, int]] = []
         near: list[dict[Unit, int]] = []
-        for each in (item.readers, item.writers):
+        readers = set(item.readers)
+        if addends:
+            readers |= {(layer, Unit.VECTOR) for layer in item.summed}
+        for each in (readers, item.writers):
             users.append({})
             near.append({})
             for layer, unit in each:
@@ -74,14 +115,24 @@ class _Users:
                 near[-1][unit] = near[-1].get(unit, 0) | around
         return _Users(tuple(users), tuple(near))
 
-    def rivals(self, other: "_Users") -> bool:
-        """Whether two units may want to read both items, or to write both, at one time."""
-        return any(
-            unit is not other_unit and layers & others
-            for users, near in zip(self.users, other.near, strict=True)
-            for unit, layers in users.items()
-            for other_unit, others in near.items()
-        )
+    def rivals(self, other: "_Users", same_layer: int) -> int:
+        """Whether two units may want to read both items, or to write both, at one time:
+        ``same_layer`` where they work for one, 1 where for layers that may run at the same time,
+        else 0.
+        """
+        if not _meet(self.users, other.near):
+            return 0
+        return same_layer if same_layer > 1 and _meet(self.users, other.users) else 1
+
+
+def _meet(some: Sequence[Mapping[Unit, int]], others: Sequence[Mapping[Unit, int]]) -> bool:
+    """Whether different units read, or write, for a layer that both have."""
+    return any(
+        unit is not other_unit and layers & other_layers
+        for users, other_users in zip(some, others, strict=True)
+        for unit, layers in users.items()
+        for other_unit, other_layers in other_users.items()
+    )
 
 
 def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activation]) -> list[Item]:
@@ -89,6 +140,7 @@ def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activatio
     ``sources``, those that layers read, from the layer before the first that does.
     """
     readers: dict[str, set[tuple[int, Unit]]] = {}
+    summed: dict[str, set[int]] = {}
     for number, layer in enumerate(layers):
         for activation in layer.inputs:
             units = {
@@ -98,6 +150,8 @@ def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activatio
             }
             entry = readers.setdefault(activation.name, set())
             entry |= {(number, unit) for unit in units or {Unit.VECTOR}}
+        if any(ref.buffer.name == ADDEND for nest in layer.kernel.nests for ref in nest.refs[1:]):
+            summed.setdefault(layer.output.name, set()).add(number)
     given = [each for each in sources if each.name in readers]
     begins = {each.name: min(n for n, _ in readers[each.name]) - 1 for each in given}
     made = [(each, begins[each.name]) for each in given]
@@ -117,12 +171,18 @@ def activation_items(layers: Sequence[LoweredLayer], sources: Sequence[Activatio
             frozenset(readers.get(activation.name, ())),
             activation.words,
             frozenset({(first, Unit.LOAD if activation.name in begins else Unit.VECTOR)}),
+            frozenset(summed.get(activation.name, ())),
         )
         for activation, first in made
     ]
 
 
-def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:
+def place(
+    items: Sequence[Item],
+    layers: Sequence[str],
+    config: HardwareConfig,
+    placing: Placing = PLAIN,
+) -> list[int]:
     """First ACT word of every item; two that live at once never overlap.
 
     Where there is room, items that different units read (or write) at the same time lie in
@@ -131,21 +191,37 @@ def place(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) 
     more.  layers: their names.  Raises NoRoomError, naming the
     layer, when there is no room even so.
     """
-    half = _placed_in_half(items, layers, config)
+    half = _placed_in_half(items, layers, config, placing)
     if half is not None:
         return half
     largest = sorted(range(len(items)), key=lambda n: -items[n].words)
     orders = (range(len(items)), largest) if _most_words(items) <= config.act_depth else ()
     for both_ends, order in product((False, True), orders):
-        placed = _spread([items[n] for n in order], config, both_ends=both_ends)
+        placed = _spread([items[n] for n in order], config, placing, both_ends=both_ends)
         if placed is not None:
             found = dict(zip(order, placed, strict=True))
             return [found[n] for n in range(len(items))]
     return _pack(items, layers, config)
 
 
+def shared_banks(placed: Sequence[tuple[Item, int]], config: HardwareConfig) -> int:
+    """Banks in which two items lie that different units may want to read, or to write, at one time;
+    once for each such two, twice if of one layer.  placed: items and their first words.
+    """
+    size, total = config.bank_words(Memory.ACT), 0
+    banks = [(start // size, (start + item.words - 1) // size) for item, start in placed]
+    users = [_Users.of(item, addends=True) for item, _ in placed]
+    for number, (low, high) in enumerate(banks):
+        for other in range(number):
+            begin, end = banks[other]
+            both = min(high, end) - max(low, begin) + 1
+            if both > 0:
+                total += both * users[number].rivals(users[other], 2)
+    return total
+
+
 def _placed_in_half(
-    items: Sequence[Item], layers: Sequence[str], config: HardwareConfig
+    items: Sequence[Item], layers: Sequence[str], config: HardwareConfig, placing: Placing
 ) -> list[int] | None:
     """The places in an ACT of half the words, in the banks of these numbers; None without room.
 
@@ -156,7 +232,7 @@ def _placed_in_half(
         return None
     small = replace(config, act_depth=half)
     try:
-        starts = place(items, layers, small)
+        starts = place(items, layers, small, placing)
     except NoRoomError:
         return None
     bank = small.bank_words(Memory.ACT)
@@ -173,7 +249,9 @@ def _most_words(items: Sequence[Item]) -> int:
     return max(accumulate(words for _, words in changes), default=0)
 
 
-def _spread(items: Sequence[Item], config: HardwareConfig, *, both_ends: bool) -> list[int] | None:
+def _spread(
+    items: Sequence[Item], config: HardwareConfig, placing: Placing, *, both_ends: bool
+) -> list[int] | None:
     """Each item at its best place beside those before it; None when one finds no place.
 
     Where one finds none, those that live with it are packed: each at its lowest place, or, from
@@ -188,7 +266,7 @@ def _spread(items: Sequence[Item], config: HardwareConfig, *, both_ends: bool) -
             high = space.room(item, ends=True)[-1] if both_ends else rooms[0]
             rooms = np.array([rooms[0], high])
         if len(rooms):
-            space.add(space.best(item, rooms))
+            space.add(space.best(item, rooms, placing))
             continue
         more = {n for n, other in enumerate(items) if other.lives_with(item)} - packed
         if not more:
@@ -233,9 +311,10 @@ class _Space:
         free = (end[busy] <= starts[:, None]) | (starts[:, None] + item.words <= begin[busy])
         return starts[free.all(axis=1)]
 
-    def best(self, item: Item, starts: NDArray[np.int64]) -> int:
+    def best(self, item: Item, starts: NDArray[np.int64], placing: Placing) -> int:
         """The one of ``starts``, of ``item``, which comes next, with the fewest banks shared with
-        rivals; then where what lay there was read least lately; then the lowest.
+        rivals; then perhaps in the fewest banks; then where what lay there was read least lately;
+        then the lowest.
         """
         begin = self.starts[: self.count]
         end = begin + self._words[: self.count]
@@ -244,18 +323,21 @@ class _Space:
             self._last[: self.count] >= item.first - NEAR
         )
         while len(self._users) <= self.count:
-            self._users.append(_Users.of(self._items[len(self._users)]))
+            item_of = self._items[len(self._users)]
+            self._users.append(_Users.of(item_of, addends=placing.addends))
         users = self._users[self.count]
         for number in np.flatnonzero(near).tolist():
-            if users.rivals(self._users[number]):
+            if weight := users.rivals(self._users[number], placing.same_layer):
                 first, last = begin[number] // self._bank, (end[number] - 1) // self._bank
-                rivals[first + 1 : last + 2] += 1
+                rivals[first + 1 : last + 2] += weight
         total = np.cumsum(rivals)
         stops = starts + item.words
-        shared = total[(stops - 1) // self._bank + 1] - total[starts // self._bank]
+        first, last = starts // self._bank, (stops - 1) // self._bank
+        shared = total[last + 1] - total[first]
         over = (begin < stops[:, None]) & (starts[:, None] < end)
         lately = np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)
-        return int(starts[np.lexsort((starts, lately, shared))[0]])
+        banks = last - first if placing.few_banks else np.zeros_like(first)
+        return int(starts[np.lexsort((starts, lately, banks, shared))[0]])
 
 
 def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:

@@ -17,7 +17,7 @@ from .cascade import Cascade
 from .choice import Choice
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .place import Item, NoRoomError, place
+from .place import PLAIN, Item, NoRoomError, Placing, place
 from .stream import StreamedLayer
 
 __all__ = ["Ends", "Placer", "Plan"]
@@ -50,7 +50,8 @@ class Plan:
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
     choices: how the layers run.  gone: activations that are not wholly on chip.  waits: cycles that
-    units are expected to wait for each other's banks, by layer.
+    units are expected to wait for each other's banks, by layer.  placed: what has words of ACT, and
+    its first one.  placing: what decided between places.
     """
 
     layers: tuple[StreamedLayer, ...]
@@ -61,11 +62,13 @@ class Plan:
     choices: tuple[Choice, ...]
     gone: frozenset[str]
     waits: Mapping[int, int]
+    placed: tuple[tuple[Item, int], ...]
+    placing: Placing
 
     @property
     def key(self) -> tuple[object, ...]:
         """Tells plans of the same layers apart."""
-        return self.gone, tuple(choice.key for choice in self.choices)
+        return self.gone, tuple(choice.key for choice in self.choices), self.placing
 
     @property
     def wait_cycles(self) -> int:
@@ -104,6 +107,7 @@ class Placer:
         choices: Sequence[Choice],
         built: Sequence[StreamedLayer | Cascade | BlockCascade],
         gone: frozenset[str],
+        placing: Placing = PLAIN,
     ) -> Plan:
         """The plan of ``choices``, which are all layers, and give ``built``.
 
@@ -140,7 +144,7 @@ class Placer:
         together = [range(each.first, each.first + len(each.layers)) for each in cascades.values()]
         kept = [_lengthened(item, together) for item in kept]
         alone = {choice.first for choice in choices if choice.count == 1}
-        blocks, starts = self._placed(planned, alone, [*kept, *buffers])
+        blocks, items, starts = self._placed(planned, alone, [*kept, *buffers], placing)
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }
@@ -157,13 +161,19 @@ class Placer:
             tuple(choices),
             gone,
             bank_waits(self.layers, choices, planned, placed, self.config),
+            tuple(zip(items, starts, strict=True)),
+            placing,
         )
 
     def _placed(
-        self, planned: list[StreamedLayer], alone: Set[int], items: Sequence[Item]
-    ) -> tuple[dict[int, Blockwise], list[int]]:
+        self,
+        planned: list[StreamedLayer],
+        alone: Set[int],
+        items: Sequence[Item],
+        placing: Placing,
+    ) -> tuple[dict[int, Blockwise], Sequence[Item], list[int]]:
         """Layers that run block by block, whose plans take the place of those in ``planned``; and
-        the first words of ``items``.
+        ``items``, as long as they then live, and their first words.
 
         alone: numbers of the layers that are not in a cascade.
         Raises NoRoomError when the items do not fit.
@@ -177,17 +187,18 @@ class Placer:
             first += 1
             if not alone >= set(members):
                 continue
-            found = blockwise(members.start, planned[members.start : members.stop], self.config)
+            some = planned[members.start : members.stop]
+            found = blockwise(members.start, some, self.config, eager=placing.eager)
             if found is None:
                 continue
             longer = [_lengthened(item, [members]) for item in items]
             try:
-                starts = place(longer, names, self.config)
+                starts = place(longer, names, self.config, placing)
             except NoRoomError:
                 continue
             items, first = longer, members.stop
             groups[members.start], planned[members.start : members.stop] = found
-        return groups, starts or place(items, names, self.config)
+        return groups, items, starts or place(items, names, self.config, placing)
 
     def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
         """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.
@@ -202,7 +213,10 @@ class Placer:
             readers.add((first, Unit.STORE))
         if not writers:
             writers.add((first, Unit.LOAD))
-        return Item(activation, first, end - 1, frozenset(readers), words, frozenset(writers))
+        summed = frozenset(first for layer in item.summed if layer in within)
+        return Item(
+            activation, first, end - 1, frozenset(readers), words, frozenset(writers), summed
+        )
 
 
 def _members(groups: Iterable[int]) -> frozenset[int]:

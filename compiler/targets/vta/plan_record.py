@@ -8,21 +8,24 @@
 
 ``streamed``: activations that are not wholly on chip, by the number of the layer that makes them
 first, and inputs by -1, -2, ...; their names are for who reads it.  ``layers``: cascades, by the
-rows of their strips, or the ``blocks`` that they run at a time; layers wholly on chip; layers in
-tiles.  ``cycles``: that the program was expected to take.
+rows of their strips, with strips that each buffer has room for beyond what is needed (``more``), or
+the ``blocks`` that they run at a time; layers wholly on chip; layers in tiles.  ``placing``: which
+of ``PLACINGS``, if not the first; ``eager``: as of ``Placing``.  ``cycles``: that the program was
+expected to take.
 """
 
 from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
 
 from ...errors import ScheduleError
 from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Choice
-from .place import NoRoomError
+from .place import PLACINGS, NoRoomError
 from .plan import Plan
 from .planner import Planner
 from .schedules import COARSE
-from .stream import Tile
+from .tile_estimate import Tile
 
 __all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]
 
@@ -35,11 +38,17 @@ def to_plan_record(planner: Planner, plan: Plan, cycles: int) -> PlanRecord:
     """What ``plan`` chose."""
     numbers = _numbers(planner)
     gone = sorted(plan.gone, key=numbers.__getitem__)
-    return {
+    record: dict[str, object] = {
         "streamed": {str(numbers[name]): name for name in gone},
         "cycles": cycles,
         "layers": [_entry(choice) for choice in plan.choices],
     }
+    placing = PLACINGS.index(replace(plan.placing, eager=False))
+    if placing:
+        record["placing"] = placing
+    if plan.placing.eager:
+        record["eager"] = True
+    return record
 
 
 def _numbers(planner: Planner) -> dict[str, int]:
@@ -54,8 +63,10 @@ def _numbers(planner: Planner) -> dict[str, int]:
 def _entry(choice: Choice) -> dict[str, object]:
     entry: dict[str, object] = {"first": choice.first, "count": choice.count}
     match choice.how:
-        case Sized(rows=rows):
+        case Sized(rows=rows, more=more):
             entry["rows"] = list(rows)
+            if more:
+                entry["more"] = list(more)
         case Blocks(size=size):
             entry["blocks"] = size
         case Tile() as tile:
@@ -92,21 +103,30 @@ def recorded_plan(planner: Planner, record: PlanRecord) -> Plan:
             end += choice.count
         if end != len(planner.layers):
             raise ScheduleError(f"plan record: {end} layers; required {len(planner.layers)}")
-        return planner.built(choices, gone)
+        placing = record.get("placing", 0)
+        assert isinstance(placing, int)
+        how = replace(PLACINGS[placing], eager=bool(record.get("eager")))
+        return planner.built(choices, gone, how)
     except NoRoomError as problem:
         raise ScheduleError(f"plan record: {problem}") from None
-    except (KeyError, TypeError, ValueError, AssertionError) as problem:
+    except (IndexError, KeyError, TypeError, ValueError, AssertionError) as problem:
         raise ScheduleError(f"plan record is malformed: {problem!r}; leave it out") from None
 
 
 def _found(planner: Planner, entry: Mapping[str, object], gone: frozenset[str]) -> Choice:
     """The choice that ``entry`` describes."""
-    first, count = entry["first"], entry["count"]
+    first, count, more = entry["first"], entry["count"], entry.get("more")
     assert isinstance(first, int)
     assert isinstance(count, int)
+    plain = {key: value for key, value in entry.items() if key != "more"}
     for choice in planner.options(first, count, gone):
-        if _entry(choice) == entry:
-            return choice
+        if _entry(choice) == plain:
+            if more is None:
+                return choice
+            assert isinstance(more, list)
+            assert isinstance(choice.how, Sized)
+            assert all(isinstance(count, int) and count >= 0 for count in more)
+            return replace(choice, how=choice.how.deeper(more))
     raise ScheduleError(
         f"plan record: layers {first} to {first + count - 1} cannot run as {dict(entry)}; leave "
         "the record out, and the layers are planned anew"

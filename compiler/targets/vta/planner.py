@@ -11,7 +11,7 @@ from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .choose import Chooser
 from .layers.definition import LoweredLayer
-from .place import Item, NoRoomError, activation_items
+from .place import PLAIN, Item, NoRoomError, Placing, activation_items
 from .plan import Ends, Placer, Plan
 from .roof import roof_of
 from .schedules import Schedules
@@ -81,7 +81,8 @@ class Planner:
     def best(self, price: float = 0.0, *, edges: bool = False) -> Plan:
         """The plan whose cycles, and ``price`` for each of DRAM's, come to least.
 
-        edges: with those in which a layer waits for the data of the one before.
+        edges: with those in which a layer waits for the data of the one before, and a cascade for
+        constants that come again.
 
         First, of what does not fit together the largest goes: each round moves at least one more,
         so this ends.  Then single activations go, or come back, while that saves cost and not too
@@ -173,10 +174,15 @@ class Planner:
         """
         return self.built(self.chooser.cheapest(gone, price), gone)
 
-    def built(self, choices: Sequence[Choice], gone: frozenset[str]) -> Plan:
+    def built(
+        self,
+        choices: Sequence[Choice],
+        gone: frozenset[str],
+        placing: Placing = PLAIN,
+    ) -> Plan:
         """The plan of ``choices``, which are all layers.
 
         Raises NoRoomError when that does not fit.
         """
         built = [self.chooser.ways.build(choice, gone) for choice in choices]
-        return self.placer.plan(choices, built, gone)
+        return self.placer.plan(choices, built, gone, placing)

@@ -124,11 +124,20 @@ class ActBanks:
 
     def __init__(self, program: Sequence[Instruction]) -> None:
         self._units = [instruction.unit for instruction in program]
-        self._banks = [_banks_of(instruction) for instruction in program]
-        self._until: dict[tuple[str, int], dict[Unit, int]] = {
-            bank: {} for banks in self._banks for bank in banks
+        banks_of = [_banks_of(instruction) for instruction in program]
+        until: dict[tuple[str, int], dict[Unit, int]] = {
+            bank: {} for banks in banks_of for bank in banks
         }
-        self._until |= {("act_write_banks", bank): {} for kind, bank in self._until}
+        until |= {("act_write_banks", bank): {} for kind, bank in until}
+        self._held = [[until[bank] for bank in banks] for banks in banks_of]
+        """Until when each unit holds each of the banks of an instruction."""
+        self._written = [
+            [until["act_write_banks", bank] for kind, bank in banks if kind == "act_read_banks"]
+            if unit is Unit.VECTOR
+            else []
+            for unit, banks in zip(self._units, banks_of, strict=True)
+        ]
+        """The same of the banks that a VECTOR reads, for writing."""
 
     def free_at(self, index: int) -> int:
         """The first cycle in which no other unit holds a bank of instruction ``index``.
@@ -137,18 +146,18 @@ class ActBanks:
         """
         own = self._units[index]
         found = 0
-        for key in self._banks[index]:
-            for unit, until in self._until[key].items():
+        for held in self._held[index]:
+            for unit, until in held.items():
                 if until > found and unit is not own:
                     found = until
-            if own is Unit.VECTOR and key[0] == "act_read_banks":
-                found = max(found, self._until["act_write_banks", key[1]].get(own, 0))
+        for written in self._written[index]:
+            found = max(found, written.get(own, 0))
         return found
 
     def hold(self, index: int, until: int) -> None:
         """Let instruction ``index`` hold its banks."""
-        for bank in self._banks[index]:
-            self._until[bank][self._units[index]] = until
+        for held in self._held[index]:
+            held[self._units[index]] = until
 
 
 def _banks_of(instruction: Instruction) -> list[tuple[str, int]]:

@@ -1,17 +1,21 @@
 """The fastest of the programs that some plans make."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
 from ...options import Overlap
 from .choice import Change, Choice
+from .deepen import deepest
 from .draft import Draft, make_draft, without_waits
 from .layers.activation import Activation
-from .place import NoRoomError
+from .place import PLACINGS, PLAIN, NoRoomError
 from .plan import Plan
 from .planner import Planner
 from .refine import Trial, refine
 from .timing import Timing
+from .ways import GRAINS
 
 __all__ = ["fastest"]
 
@@ -40,6 +44,9 @@ FAR = 3
 """Where a part of a model gets a share of the effort, what it gets grows so with its cycles over
 those of its roof: as their third power."""
 
+WORSE = 1.1
+"""Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
+
 NEAR = 1.06
 """Cycles over those of the roof that are near enough for a long program."""
 
@@ -56,7 +63,7 @@ def fastest(
     The first ones differ in what the planner counts: perhaps the waits between layers, and, where
     DRAM is busy, what is moved.  Others differ from the best of those in how some layers run.
     Short programs are searched once more, from the best of some that keep another activation on
-    chip.
+    chip.  Then all of the best plan is placed in other ways, and buffers become deeper.
 
     effort: how many are tried, 1 for as many as usual.
     """
@@ -88,9 +95,79 @@ def fastest(
             other = min(near, key=_cycles)
             other = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
             found = min(found, other, key=_cycles)
+    if count <= effort * ROUND_OPERATIONS and not _is_near(found, planner):
+        found = found if _is_long(found) else _placed(found, planner, activations, timing)
+        found = _deepened(found, planner, activations, timing)
+        found = _block_by_block(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
     return without_waits(found, planner.config, timing)
+
+
+def _placed(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program whose activations lie elsewhere in ACT."""
+    start, tried = best.plan, [best.plan.places]
+    for placing in PLACINGS[1:]:
+        try:
+            plan = planner.built(start.choices, start.gone, placing)
+        except NoRoomError:
+            continue
+        if plan.places not in tried:
+            tried.append(plan.places)
+            other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+            best = min(best, other, key=_cycles)
+    return best
+
+
+def _block_by_block(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program whose dense layer runs block by block."""
+    plan = best.plan
+    try:
+        plan = planner.built(plan.choices, plan.gone, replace(plan.placing, eager=True))
+    except NoRoomError:
+        return best
+    if plan.blockwise == best.plan.blockwise:
+        return best
+    return min(best, make_draft(planner, plan, activations, Overlap.LAYERS, timing), key=_cycles)
+
+
+def _deepened(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program in which all cascades have deeper buffers, or those that gain.
+
+    That of a long program is placed in another way at the same time.
+    """
+    start, plan = best.plan, best.plan
+    if _is_long(best):
+        with suppress(NoRoomError):
+            plan = planner.built(start.choices, start.gone, PLACINGS[1])
+    plan = deepest(planner, plan)
+    if plan.places == start.places:
+        return best
+    other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+    if other.cycles < best.cycles or _is_long(best):
+        return min(best, other, key=_cycles)
+    kept = [
+        after if _cycles_of(other, after) < _cycles_of(best, before) else before
+        for before, after in zip(start.choices, plan.choices, strict=True)
+    ]
+    try:
+        plan = planner.built(kept, start.gone, start.placing)
+    except NoRoomError:
+        return best
+    if plan.key in (start.key, other.plan.key):
+        return best
+    return min(best, make_draft(planner, plan, activations, Overlap.LAYERS, timing), key=_cycles)
+
+
+def _cycles_of(draft: Draft, choice: Choice) -> int:
+    """Cycles of the layers of a choice."""
+    return sum(draft.shares[choice.first : choice.first + choice.count])
 
 
 def _in_fewer(
@@ -115,9 +192,9 @@ def _refined(
     rounds: int,
 ) -> Draft:
     """``best``, or a faster program, in which some layers run in another way; of ``rounds``."""
-    count, roof = max(1, len(best.program)), planner.roof.cycles
+    count = max(1, len(best.program))
     most = min(rounds, int(effort * ROUND_OPERATIONS) // count, count // OPERATIONS_A_ROUND)
-    if count > FEW_OPERATIONS and best.cycles <= NEAR * roof:
+    if _is_near(best, planner):
         return best
     drafts, gone = {best.plan.key: best}, best.plan.gone
 
@@ -133,15 +210,31 @@ def _refined(
     def ways(choices: Sequence[Choice], number: int) -> Sequence[Change]:
         return planner.chooser.changes(choices, number, gone)
 
-    start = _trial(best)
-    for choices in planner.chooser.grained(best.plan.choices, gone):
+    start, by_rows = _trial(best), True
+    grained = planner.chooser.grained(best.plan.choices, gone)
+    for grain, choices in zip(GRAINS, grained, strict=True):
+        if grain.by_rows and not by_rows:
+            most -= 1
         if len(drafts) > most:
             break
+        if grain.by_rows and not by_rows:
+            continue
         other = attempt(choices)
+        if other and grain.by_rows and _is_long(best):
+            by_rows = other.cycles <= WORSE * start.cycles
         if other and other.cycles < start.cycles:
             start = other
     found = refine(start, attempt, ways, most - len(drafts))
-    return drafts[gone, tuple(choice.key for choice in found.choices)]
+    return drafts[gone, tuple(choice.key for choice in found.choices), PLAIN]
+
+
+def _is_long(draft: Draft) -> bool:
+    return len(draft.program) > FEW_OPERATIONS
+
+
+def _is_near(draft: Draft, planner: Planner) -> bool:
+    """Whether a long program has little to gain."""
+    return _is_long(draft) and draft.cycles <= NEAR * planner.roof.cycles
 
 
 def _trial(draft: Draft) -> Trial:

@@ -1,6 +1,6 @@
 """Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -9,30 +9,25 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
-from .image import image_reads
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
-from .model import Traffic, unit_cycles
 from .nest import Kernel, Ref, Total
 from .read_nests import BYTE, HIGH, LOW
 from .schedules import AXES, Scheduled, Tiling
-from .windows import SLOTS, Window, localized, reads_few_columns, row_step, windows_of
+from .tile_estimate import CONSTANTS, Estimator, Tile
+from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
+    "PARAMETERS",
     "ROW_PARTS",
-    "TILE_CYCLES",
     "StreamedLayer",
-    "Tile",
     "TileError",
     "best_tile",
     "stream_schedule",
     "stream_tiles",
     "streamed_layer",
 ]
-
-CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
-"""Buffers of which a tile has only its part, and where they lie."""
 
 PARAMETERS = ("bias", "scale")
 """Buffers of which a tile has only its part too: a word for each channel block, in PAR."""
@@ -47,12 +42,6 @@ CRAMPED = 1.5
 """Times the cycles of a layer's fastest tile.  Where no tile that takes as few fits in ACT, sums
 may have more parts than WGT asks for.
 """
-
-TILE_CYCLES = 32
-"""Estimate: what one more tile costs, or part of its sums or inputs, beside what it moves."""
-
-BEGIN = 8
-"""Estimate: part of the time that a first tile's inputs take in which nothing else runs."""
 
 
 class TileError(DoesNotFitError):
@@ -76,24 +65,6 @@ class StreamedLayer:
         if self.layer.inputs[0].name in windows:
             windows[HIGH] = windows[self.layer.inputs[0].name]
         return localized(kernel, windows)
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
-
-    outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
-    dram: of ``cycles``, those in which DRAM works.
-    held: iterations of k whose inputs lie in a buffer at a time, some parts; 0 where all do.
-    """
-
-    sizes: Mapping[str, int]
-    outer: tuple[str, ...]
-    words: int
-    cycles: int
-    depth: int
-    dram: int
-    held: int = 0
 
 
 def stream_schedule(
@@ -127,8 +98,6 @@ def stream_tiles(
     """
     refs = kernel.refs
     uneven, far = _uneven(kernel, activations), kernel.is_far
-    steps = {name: row_step(kernel, x) for name, x in activations.items()}
-    narrow = {name for name, x in activations.items() if reads_few_columns(kernel, x)}
     sizes = [
         each
         for each in _sizes(kernel, refs, config)
@@ -139,12 +108,11 @@ def stream_tiles(
             and (each["x"] == kernel.extents["x"] or each["y"] == 1)
         )
     ]
+    estimator = Estimator(kernel, activations, config, depth, late)
 
     def estimates(sizes: Mapping[str, int], least: Sequence[int] = ()) -> Iterator[Tile]:
         for outer, held in product(OUTER, (*least, *_parts_held(kernel, activations, sizes))):
-            yield _estimate(
-                kernel, refs, activations, sizes, outer, config, depth, late, held, steps, narrow
-            )
+            yield estimator.tile(sizes, outer, held)
 
     tiles = [tile for each in sizes for tile in estimates(each, (0,))]
     least = min((tile.cycles for tile in tiles), default=0)
@@ -283,77 +251,3 @@ def _room(kernel: Kernel, taps: int, memory: Memory, config: HardwareConfig) -> 
 
 def _divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
-
-
-def _estimate(
-    kernel: Kernel,
-    refs: Mapping[str, Ref],
-    activations: Mapping[str, Activation],
-    sizes: Mapping[str, int],
-    outer: tuple[str, ...],
-    config: HardwareConfig,
-    depth: int,
-    late: frozenset[str],
-    held: int,
-    steps: Mapping[str, int],
-    narrow: Set[str],
-) -> Tile:
-    """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the last
-    tile, and for each tile.  held: as of ``Tile``.  steps: from one row of each to the next.
-    narrow: those of which not all columns are loaded.
-    """
-    extents = kernel.extents
-    cut = {axis: sizes[axis] for axis in AXES} | ({"k": held} if held else {})
-    tiles = {axis: extents[axis] // size for axis, size in cut.items()}
-    parts = extents.get("k", 1) // sizes.get("k", 1)
-    inside, order = extents | cut, (*outer, "k") if held else outer
-    written = kernel.nests[-1].name
-    traffic, alone, begin, words = Traffic(config), Traffic(config), Traffic(config), 0
-    for name, activation in activations.items():
-        ref = refs[name]
-        spans = [index.limits(inside) for index in ref.indices[:3]]
-        shape = [high - low + 1 for low, high in spans]
-        shape[1] = -(-shape[1] // steps[name])
-        row = shape[2] * config.word_bytes(Memory.ACT)
-        if tiles["x"] == 1 and name not in narrow:
-            shape[2] = ref.buffer.shape[2]
-        moving = {axis for axis in cut if any(index.coefficient(axis) for index in ref.indices)}
-        again = _changes(order, tiles, moving)
-        words += (depth if again > 1 else 1) * prod(shape)
-        if name in late and not activation.image:
-            move = alone.write if name == written else alone.read
-            move(shape[0] * shape[1], row, 1)
-        elif name != written and not activation.image:
-            begin.read(shape[0] * shape[1], row, 1)
-        if name != written and activation.image:
-            turns, row = image_reads(activation.image, config)
-            traffic.read(again * turns * shape[0] * shape[1], row, again * turns * shape[0])
-        elif name != written:
-            traffic.read(again * shape[0] * shape[1], row, again)
-        elif ref.indices[2].coefficient("x") > 1 and "d" not in extents:
-            pixels = prod(sizes[axis] for axis in AXES)
-            traffic.write(again * pixels, config.word_bytes(Memory.ACT), again)
-        else:
-            traffic.write(again * shape[0] * shape[1], row, again)
-    waiting = traffic.cycles if depth == 1 else 0
-    for name, memory in CONSTANTS.items():
-        if name in refs:
-            axes = refs[name].buffer.shape
-            size = prod(axes[: -2 if memory is Memory.WGT else -1])
-            at_once = size if outer[0] != "c" else size // axes[0] * sizes["c"]
-            fits = at_once <= config.depth(memory)
-            traffic.read(1 if fits else tiles["y"] * tiles["x"], size * config.word_bytes(memory))
-    finish = prod(sizes[axis] for axis in AXES)
-    computing = max(unit_cycles(kernel, config).values())
-    busiest = max(traffic.cycles, computing + max(alone.dram_cycles, waiting))
-    pieces = prod(tiles[axis] for axis in AXES) * parts
-    pieces += prod(tiles.values()) if held else 0
-    cycles = busiest + begin.dram_cycles // BEGIN + finish + TILE_CYCLES * pieces
-    return Tile(sizes, outer, words, cycles, depth, traffic.dram_cycles, held)
-
-
-def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: set[str]) -> int:
-    """How often what moves with the axes ``moving`` is another part than in the tile before."""
-    turning = [axis for axis in outer if tiles[axis] > 1]
-    last = max((n for n, axis in enumerate(turning) if axis in moving), default=-1)
-    return prod(tiles[axis] for axis in turning[: last + 1])

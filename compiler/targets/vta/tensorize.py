@@ -6,7 +6,7 @@ indices, in words, the strides.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dovetail.isa.instructions import Gemm, Vector
 from dovetail.isa.memories import Unit
@@ -52,7 +52,8 @@ class Match:
 
     levels: the loops of the instruction, innermost first, those that fold before all others for
     VECTOR. operands: what the nest has in place of each operand of the meaning. words: of each
-    operand, the word within its buffer; an index of loops.
+    operand, the word within its buffer; an index of loops.  strides: of each operand, from one
+    iteration of each level to the next.
     """
 
     nest: Nest
@@ -60,6 +61,14 @@ class Match:
     levels: tuple[Loop, ...]
     operands: Mapping[str, Ref]
     words: Mapping[str, Linear]
+    strides: Mapping[str, tuple[int, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        strides = {
+            name: tuple(word.coefficient(loop.name) for loop in self.levels)
+            for name, word in self.words.items()
+        }
+        object.__setattr__(self, "strides", strides)
 
     @property
     def unit(self) -> Unit:
@@ -99,8 +108,7 @@ class Match:
 
     def _operand(self, name: str, serial: Mapping[str, int], bases: Mapping[str, int]) -> Operand:
         buffer, word = self.operands[name].buffer, self.words[name]
-        strides = tuple(word.coefficient(loop.name) for loop in self.levels)
-        return Operand(buffer.scope, bases[buffer.name] + word.at(serial), strides)
+        return Operand(buffer.scope, bases[buffer.name] + word.at(serial), self.strides[name])
 
 
 def tensorize(nest: Nest, lanes: int) -> Match:

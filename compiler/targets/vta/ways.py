@@ -22,13 +22,13 @@ from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import (
     ROW_PARTS,
     StreamedLayer,
-    Tile,
     TileError,
     best_tile,
     stream_tiles,
     streamed_layer,
 )
 from .strips import scheduled_cascade
+from .tile_estimate import Tile
 from .windows import SLOTS
 
 __all__ = ["GRAINS", "MOST_LAYERS", "LayerWays", "Room"]
@@ -87,7 +87,8 @@ class LayerWays:
     ) -> None:
         """``results``: names of the activations that are stored in any case.
 
-        edges: count the time between two layers in which one waits for the other's data.
+        edges: count the time in which one layer waits for the data of the one before, and a cascade
+        for constants that come again.
 
         sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
@@ -102,7 +103,7 @@ class LayerWays:
             _late(layers, number) if edges else frozenset() for number in range(len(layers))
         ]
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
-        self._sizes = sizes
+        self._sizes, self._waits = sizes, edges
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
         self._found: dict[tuple[object, ...], tuple[list[Choice], TileError | None]] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
@@ -151,7 +152,8 @@ class LayerWays:
                     yield Choice(first, 1, tile.cycles, tile.dram, tile)
         stripes = self._sizes.stripes[first : last + 1]
         if None not in stripes and len(stripes) == count <= self._most:
-            for sized in self._sizes.sizes(first, last, self._names_of(first, last) & gone):
+            touched = self._names_of(first, last) & gone
+            for sized in self._sizes.sizes(first, last, touched, waits=self._waits):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
         for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
@@ -240,7 +242,7 @@ class LayerWays:
                 self._best[key] = min(
                     (
                         Choice(first, last + 1 - first, sized.cycles, sized.dram, sized)
-                        for sized in self._sizes.sizes(first, last, key[2])
+                        for sized in self._sizes.sizes(first, last, key[2], waits=self._waits)
                         if sized.words <= left
                     ),
                     key=lambda choice: choice.cost(price),

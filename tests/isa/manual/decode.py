@@ -86,8 +86,10 @@ def _broken_load(it: Instruction, config: dict[str, int]) -> str | None:
     columns = it["pad_x_before"] + it["count_x"] + it["pad_x_after"]
     if 0 in (it["count_z"], rows, columns):
         return "an empty block"
-    if it["nibbles"] and (it["memory"] != 1 or not config["nibble_weights"]):
-        return "nibbles that are no weights"
+    if it["nibbles"]:
+        needs = {1: "nibble_weights", 3: "short_constants", 5: "short_constants"}
+        if it["memory"] not in needs or not config[needs[it["memory"]]]:
+            return "nibbles that are no weights"
     if it["nibbles"]:
         return _unaligned(it, config["bus_bytes"], with_address=True) or (
             "nibbles with a step" if it["step"] else None

@@ -27,7 +27,9 @@ def load(it: Instruction, memories: Memories) -> None:
     stepped = it["step"] > 0
     rows = it["pad_y_before"] + it["count_y"] + it["pad_y_after"]
     columns = it["pad_x_before"] + it["count_x"] + it["pad_x_after"]
-    advance = it["step"] if stepped else head + size // 2 if it["nibbles"] else size
+    advance = it["step"] if stepped else size
+    if it["nibbles"]:
+        advance = {1: head + size // 2, 3: 4 * block, 5: memories.config["bus_bytes"]}[it["memory"]]
     for z, row, column in product(range(it["count_z"]), range(rows), range(columns)):
         y, x = row - it["pad_y_before"], column - it["pad_x_before"]
         cell = it["sram_address"] + z * it["sram_stride_z"] + row * it["sram_stride_y"]
@@ -36,7 +38,12 @@ def load(it: Instruction, memories: Memories) -> None:
         if 0 <= y < it["count_y"] and 0 <= x < it["count_x"]:
             start = it["dram_address"] + z * it["dram_stride_z"] + y * it["dram_stride_y"]
             read = memories.read_dram(start + x * advance, advance if it["nibbles"] else size)
-            read = _weights(read, head, block) if it["nibbles"] else read
+            if it["nibbles"] and it["memory"] == 1:
+                read = _weights(read, head, block)
+            elif it["nibbles"] and it["memory"] == 3:
+                read = np.concatenate([np.zeros(4 * block, np.uint8), read])
+            elif it["nibbles"]:
+                read = read[np.arange(block) % len(read)]
             place = x * advance + np.arange(size)
             inside = (it["row_first"] <= place) & (place < it["row_end"])
             word = np.where(inside, read, word) if stepped else read

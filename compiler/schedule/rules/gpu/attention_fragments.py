@@ -23,8 +23,8 @@ MOST = 128
 """Elements of a row of queries, and of values: more would not fit a thread's registers."""
 FEW = 64
 """With at most so many of both a warp may have 32 rows, and 64 columns go together; ..."""
-COLUMNS, MANY_COLUMNS = 64, 32
-"""... else 32."""
+COLUMNS, FEW_COLUMNS = 64, 32
+"""... else 32, as where there are no more."""
 SIDE, MOST_TILES, MOST_WARPS = 16, 2, 8
 """Rows of a tile; tiles of a warp; warps of a block."""
 PARTS = 132
@@ -42,7 +42,8 @@ def in_fragments(
     if {"k1", "e4"} & set(loops) or max(depth, values) > MOST:
         raise ScheduleError(f"attention in fragments: depth {depth}, values {values}")
     few = max(depth, values) <= FEW
-    columns = COLUMNS if few else MANY_COLUMNS
+    together = few and loops["columns0"] * loops["c0"] > FEW_COLUMNS
+    columns = COLUMNS if together else FEW_COLUMNS
     if choice.rows:
         return _attended(schedule, choice.parts, choice.rows // SIDE // choice.parts, columns)
     outer = prod(size for name, size in loops.items() if name.startswith("o"))

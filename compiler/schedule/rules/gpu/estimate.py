@@ -18,14 +18,16 @@ from dataclasses import dataclass, replace
 __all__ = ["Tiling", "Work", "microseconds", "plain_microseconds", "tiled_microseconds"]
 
 MULTIPROCESSORS = 132
-L2_BYTES = 6.2e6
-"""A microsecond, of all, in rows of 128 bytes; measured in all kernels by ``wgmma``."""
+L2_BYTES = 9.0e6
+"""A microsecond, of all, in rows of 128 bytes; measured in large products by ``wgmma``."""
 HALF_L2_BYTES = 4.0e6
 """The same in rows of 64 bytes; measured in products by ``mma``."""
-OWN_BYTES = 6.0e4
-"""A microsecond, of one multiprocessor whose neighbours rest: half of its 64 bytes a cycle."""
+OWN_BYTES = 7.0e4
+"""A microsecond, of one multiprocessor: two thirds of its 64 bytes a cycle."""
 PRODUCTS = 7.5e6
 """A microsecond, of one multiprocessor: two of float16, four of int8; 989 TFLOP/s in all."""
+TURN_RATE, TURN_ROWS = 0.68, 64
+"""The part that warpgroups reach which have more rows, and multiply them in turn; measured."""
 WARP_RATE = 0.63
 """The part of these that ``mma`` reaches: at best, with ``BUSY`` warps."""
 BUSY = 8
@@ -35,7 +37,7 @@ LATENCY = 0.27
 """Microseconds of a step that waits for its copy; measured with one warp a multiprocessor."""
 START = 1.5
 """Microseconds from a block's first copy to its first product, and of its launch."""
-STORED = 3e-4
+STORED = 1e-4
 """Microseconds of a multiprocessor to store a result, with a bias."""
 ELEMENTS = 2.3e3
 """Copied one by one, with their borders: a microsecond, of one multiprocessor; measured in 3x3
@@ -58,7 +60,7 @@ THREADS, REGISTERS, SHARED_BYTES, BLOCKS = 2048, 1 << 16, 227 << 10, 32
 """Of a multiprocessor; source: CUDA C++ Programming Guide, compute capability 9.0."""
 RESERVED_BYTES = 1 << 10
 """Shared memory that a block takes besides its own."""
-WARP = 32
+WARP, GROUP = 32, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,11 @@ def _wave(work: Work, tiling: Tiling, blocks: int, steps: int) -> float:
     each = -(-blocks // MULTIPROCESSORS)
     rows, size = tiling.rows + tiling.columns, tiling.step_bytes
     warps = each * tiling.threads // WARP
-    rate = PRODUCTS * (1.0 if tiling.grouped else WARP_RATE * min(1.0, warps / BUSY))
+    if tiling.grouped:
+        turns = tiling.rows * GROUP > TURN_ROWS * tiling.threads
+        rate = PRODUCTS * (TURN_RATE if turns else 1.0)
+    else:
+        rate = PRODUCTS * WARP_RATE * min(1.0, warps / BUSY)
     products = each * tiling.rows * tiling.columns * size / rate
     step = max(products, LATENCY / max(tiling.ahead, 1))
     if not work.whole:

@@ -26,9 +26,9 @@ from .choice import DEFAULT, Choice, is_group
 from .estimate import Work
 from .product import Product, product_of
 from .tensor_tiles import best_choice
-from .tiles import ENDS, in_blocks, with_blocks, with_copies
+from .tiles import ENDS, in_blocks, with_blocks, with_copies, without_guards
 from .warpgroups import on_warpgroups
-from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers, in_warps
+from .warps import PADDING_BYTES, SIDE, Nest, TileShape, in_registers_beside, in_warps_beside
 
 __all__ = ["on_tensor_cores", "work_of"]
 
@@ -72,7 +72,8 @@ def work_of(product: Product) -> Work:
 def _intrinsic(schedule: Schedule, product: Product) -> Intrinsic:
     """The instruction of warps that is of the product's types."""
     for intrinsic in schedule.intrinsics.values():
-        if tuple(each.dtype for each in intrinsic.parameters) == product.dtypes:
+        types = tuple(each.dtype for each in intrinsic.parameters)
+        if types == product.dtypes and intrinsic.name.endswith("_beside"):
             return intrinsic
     raise ScheduleError(f"on tensor cores: no products of {', '.join(product.dtypes)}")
 
@@ -91,8 +92,10 @@ def _scheduled(
     for end in ENDS:
         nest = Nest((f"{p}.in{end}", f"{q}.in{end}"), (p, q), end)
         summed = (f"{k}.part", f"{k}.item") if end == ".sum" else None
-        schedule = in_warps(schedule, nest, tile, summed)
-    schedule = in_registers(schedule, product.acc, tile)
+        schedule = in_warps_beside(schedule, nest, tile, summed)
+    inside = tuple(f"{q}.{each}.end" for each in ("item", "half", "tile", "part"))
+    schedule = without_guards(schedule, inside)
+    schedule = in_registers_beside(schedule, product.acc, f"{product.right}.tile", tile)
     schedule = schedule.tensorize(f"{p}.half.sum", intrinsic.name)
     # Threads part at the guards of other copies, and must be together for a product after them.
     rows = work_of(product).whole

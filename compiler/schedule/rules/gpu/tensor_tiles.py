@@ -27,7 +27,7 @@ GROUP_TILES = (
     *((64, 256, 1), (64, 128, 1), (64, 64, 1), (64, 32, 1)),
 )
 """Of those of warpgroups: rows, columns, warpgroups one above the other."""
-OTHER_REGISTERS, GROUP_REGISTERS = 64, 40
+OTHER_REGISTERS, GROUP_REGISTERS = 80, 40
 """Of a thread, for all but sums and operands; about what ``ptxas`` takes."""
 LEAST_SHARED, HOPPER_SHARED = 98 << 10, 226 << 10
 """Bytes that a block may have on every GPU from sm_80 on, and on sm_90a."""

@@ -10,7 +10,16 @@ from ...steps.schedule import Schedule
 from ...steps.site import find_loop
 from .product import Product
 
-__all__ = ["ENDS", "copied", "in_blocks", "in_stages", "in_strips", "with_blocks", "with_copies"]
+__all__ = [
+    "ENDS",
+    "copied",
+    "in_blocks",
+    "in_stages",
+    "in_strips",
+    "with_blocks",
+    "with_copies",
+    "without_guards",
+]
 
 ENDS = ("", ".sum", ".end")
 """What the names of the loops of a tile end with: of those that start sums, add, and store."""
@@ -55,6 +64,14 @@ def in_blocks(
     for name, axis in ((product.left, p), (product.right, q)):
         used = (f"{axis}.in.sum", f"{k}.in")
         schedule = schedule.stage(name, f"{k}.steps", used, Scope.SHARED, f"{name}.tile", padding)
+    return schedule
+
+
+def without_guards(schedule: Schedule, loops: tuple[str, ...]) -> Schedule:
+    """Guards of rows before the loops over columns, so that those are stored together."""
+    for name in loops:
+        with suppress(ScheduleError):
+            schedule = schedule.hoist_guard(name)
     return schedule
 
 

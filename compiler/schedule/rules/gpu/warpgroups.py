@@ -16,14 +16,16 @@ all rows, ``[part, row, 128 bytes]``, as the instructions read them.  Tiles that
 matrix read its last row again, and store what there is; steps divide the rows of both operands.
 """
 
+from math import prod
+
 from ....errors import ScheduleError
 from ....loops.expressions import Scope
 from ....loops.intrinsic import Intrinsic
 from ...steps.schedule import Schedule
 from .choice import Choice, is_group
 from .product import Product
-from .tiles import ENDS, in_blocks, in_strips, with_blocks, with_copies
-from .warps import Nest
+from .tiles import ENDS, in_blocks, in_strips, with_blocks, with_copies, without_guards
+from .warps import Nest, beside
 
 __all__ = ["on_warpgroups"]
 
@@ -58,15 +60,23 @@ def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Sched
         raise ScheduleError(f"tiles of {shared} bytes of shared memory; there are {SHARED_BYTES}")
     schedule = in_blocks(schedule, product, (rows, columns, whole), 0)
     schedule = in_strips(schedule, product, -(-product.p[1] // rows))
-    for name in (product.left, product.right):
-        schedule = schedule.set_layout(f"{name}.tile", ((1, depth),), (1, 0, 2))
+    part, thread, _, item = beside(columns)
+    cut = ((0, part), (1, thread), (2, item))
+    schedule = schedule.set_layout(f"{product.left}.tile", ((1, depth),), (1, 0, 2))
+    schedule = schedule.set_layout(f"{product.right}.tile", ((1, depth), *cut), (4, 0, 2, 1, 3, 5))
     schedule = schedule.split(f"{k}.in", depth, "exact", f"{k}.part", f"{k}.item")
     for end in ENDS:
         nest = Nest((f"{p}.in{end}", f"{q}.in{end}"), (p, q), end)
         summed = (f"{k}.part", f"{k}.item") if end == ".sum" else None
         schedule = _in_groups(schedule, nest, own, columns, summed)
-    layout = ((0, own), (1, ROWS), (2, 16), (3, 8), (5, columns), (6, 8), (7, 2))
-    schedule = schedule.set_layout(product.acc, layout, (0, 5, 2, 4, 7, 1, 6, 3, 8))
+    schedule = without_guards(
+        schedule, tuple(f"{q}.{each}.end" for each in ("item", "pair", "part"))
+    )
+    parts = [part] if columns > part else []
+    sides = tuple(enumerate((columns, *parts, thread, item), 5))
+    layout = ((0, own), (1, ROWS), (2, 16), (3, 8), *sides)
+    order = (0, 5, 2, 4, 7, 1, 6, 8, 3, 9) if parts else (0, 5, 2, 4, 6, 1, 7, 3, 8)
+    schedule = schedule.set_layout(product.acc, layout, order)
     schedule = schedule.tensorize(f"{p}.warp.sum", intrinsic.name)
     vector = VECTOR_BYTES // left.bytes
     schedule = with_copies(schedule, product, vector, threads, True)
@@ -80,7 +90,11 @@ def _intrinsic(schedule: Schedule, product: Product, columns: int) -> Intrinsic:
     """The one of the product's types and so many columns."""
     for name, each in schedule.intrinsics.items():
         types = tuple(parameter.dtype for parameter in each.parameters)
-        if is_group(name) and types == product.dtypes and each.parameters[1].shape[0] == columns:
+        if (
+            is_group(name)
+            and types == product.dtypes
+            and prod(each.parameters[1].shape[:-1]) == columns
+        ):
             return each
     raise ScheduleError(
         f"on warpgroups: no products of {', '.join(product.dtypes)} with {columns} columns"
@@ -103,28 +117,30 @@ def _in_groups(
     summed: the loops over instructions and in them, where the nest is the products' own.
     """
     row, column = nest.row, nest.column
+    part, thread, _, item = beside(columns)
+    # A loop of one iteration is none in what an instruction means.
+    several = columns > part
     for whole, factor, outer, inner in (
         (nest.loops[0], rows, row("group"), row("rows")),
         (row("rows"), ROWS, row("tile"), row("row")),
         (row("row"), 16, row("warp"), row("sixteen")),
         (row("sixteen"), 8, row("half"), row("eight")),
         (nest.loops[1], columns, column("group"), column("column")),
-        (column("column"), 8, column("eights"), column("eight")),
-        (column("eight"), 2, column("thread"), column("item")),
+        *([(column("column"), part, column("part"), column("rest"))] if several else []),
+        (column("rest" if several else "column"), thread, column("thread"), column("own")),
+        (column("own"), item, column("pair"), column("item")),
     ):
         schedule = schedule.split(whole, factor, "exact", outer, inner)
     groups = [row("group"), column("group")]
-    parts = [row("tile"), row("half"), column("eights"), column("item")]
+    across = [*([column("part")] if several else []), column("pair"), column("item")]
+    parts = [row("tile"), row("half"), *across]
     if summed is not None:
-        own = [row("warp"), row("half"), row("eight"), column("eights"), column("thread")]
-        schedule = schedule.reorder(
-            *groups, summed[0], row("tile"), *own, column("item"), summed[1]
-        )
+        own = [row("warp"), row("half"), row("eight")]
+        own += [*across[:-2], column("pair"), column("thread"), column("item")]
+        schedule = schedule.reorder(*groups, summed[0], row("tile"), *own, summed[1])
         return schedule.unroll(row("tile"))
     threads = [row("warp"), row("eight"), column("thread")]
-    schedule = schedule.reorder(
-        *groups, *threads, row("tile"), column("eights"), row("half"), column("item")
-    )
+    schedule = schedule.reorder(*groups, *threads, *parts)
     for each in parts:
         schedule = schedule.unroll(each)
     return schedule

@@ -27,7 +27,7 @@ from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions
 from ..scope import bound
 from ..shared import ALIGNED_BYTES, group_count, group_sums
-from ..tensor_cores import COPIES, PRODUCTS
+from ..tensor_cores import BESIDE, COPIES, PRODUCTS
 from ..warpgroups import GROUP_PRODUCTS
 from .emitter import Emitter, element_type
 from .expressions import Address, Expressions
@@ -148,7 +148,7 @@ class KernelWriter:
                     self._wait(name == WAIT_BEFORE)
                 elif name in COPIES:
                     emit_copy(self.x, stmt)
-                elif name in PRODUCTS:
+                elif name in PRODUCTS or name in BESIDE:
                     emit_product(self.x, stmt)
                 elif name in FRAGMENTS:
                     emit_fragment(self.x, stmt)

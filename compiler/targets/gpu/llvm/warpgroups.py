@@ -10,6 +10,7 @@ NVIDIA's CUTLASS (include/cute/arch/mma_sm90_desc.hpp, atom/mma_traits_sm90_gmma
 """
 
 from collections.abc import Iterable, Mapping
+from math import prod
 
 from ....dtypes import DType
 from ....errors import GraphError
@@ -47,7 +48,8 @@ def emit_group_product(x: Expressions, call: Invoke) -> None:
     given = []
     for step in steps:
         given += [x.e.op(f"add i64 {each}, {step >> 4}") if step else each for each in first]
-    columns = GROUP_PRODUCTS[call.intrinsic].parameters[1].shape[0]
+    parts, pairs, *rest, _ = GROUP_PRODUCTS[call.intrinsic].parameters[1].shape
+    columns = parts * pairs * prod(rest)
     dtype = left.buffer.dtype
     total = "f32" if dtype.is_float else "s32"
     depth = STEP_BYTES // dtype.bytes
@@ -62,8 +64,9 @@ def emit_group_product(x: Expressions, call: Invoke) -> None:
         product = f"wgmma.mma_async.sync.aligned.{shape}"
         lines.append(f"{product} {{{registers}}}, {a}, {b}, {modes};")
     lines.append("wgmma.commit_group.sync.aligned;")
-    inner = [(h, i, j) for h in range(columns // 8) for i in (0, 1) for j in (0, 1)]
-    base = x.evaluate(*sums.start[:-3])
+    # Sums have no dimension for one part.
+    inner = _every(tuple(size for size in (parts, pairs, 2, 2) if size > 1))
+    base = x.evaluate(*sums.start[: -len(inner[0])])
     places = [(*base, *map(str, each)) for each in inner]
     _tied(x, sums.buffer, places, lines, [("l", "i64", each) for each in given])
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.ir import Graph
+from ....graph.operators.integer.fixed_point import RequantizeFixed
 from ....graph.operators.integer.products import Conv2d
 from ....loops.expressions import (
     BinaryFunction,
@@ -34,7 +35,12 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     macs = output.height * output.width * weights.size
-    bias = folded_bias(weights, bias, operator)
+    raised = 0
+    if x.image or bias.any() or _is_fixed(layer):
+        bias = folded_bias(weights, bias, operator)
+    else:
+        # The core takes the zero point from the inputs: then there are no biases to be loaded.
+        raised = -operator.zero_point
     if x.image:
         weights = _weights_of_windows(weights, x.image, operator.weight_zero_point)
     out_channels, kernel_h, kernel_w, _ = weights.shape
@@ -57,12 +63,18 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
             tiles = np.take_along_axis(tiles, own[:, :, None, None, None, None], 1)
     tiles = np.ascontiguousarray(tiles)
     finish, constants = channel_finish(graph, layer, bias, output)
-    sums = sums_of_products(operator, x, output, constant_buffer("weights", tiles), band=band)
+    buffer = constant_buffer("weights", tiles)
+    sums = sums_of_products(operator, x, output, buffer, raised, band)
 
     def total(place: Place) -> Expr:
         return Load(sums.buffer, place.indices)
 
     return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
+
+
+def _is_fixed(layer: Layer) -> bool:
+    """Whether its parameters are those of fixed point, of which none is 0."""
+    return any(isinstance(node.operator, RequantizeFixed) for node in layer.nodes)
 
 
 def sums_of_products(

@@ -337,20 +337,22 @@ def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[_Piece] |
         return None
     if (channels != channels[:1, :1]).any():
         return None
+    down, across = _runs(rows[:, 0]), _runs(columns[0])
+    if down is None or across is None:
+        return None
     groups: dict[tuple[_Run, _Run], list[int]] = {}
-    for place in range(rows.shape[2]):
-        down, across = _run(rows[:, 0, place]), _run(columns[0, :, place])
-        if down is None or across is None:
-            return None
-        groups.setdefault((down, across), []).append(place)
+    for place, key in enumerate(zip(down, across, strict=True)):
+        groups.setdefault(key, []).append(place)
     return [
         _Piece(*key, tuple(int(channels[0, 0, place]) for place in places), tuple(places))
         for key, places in groups.items()
     ]
 
 
-def _run(numbers: Indices) -> _Run | None:
-    step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
-    if step < 1 or (np.diff(numbers) != step).any():
+def _runs(numbers: Indices) -> list[_Run] | None:
+    """The run in each column of ``numbers``; None when some are not evenly apart."""
+    steps = numbers[1] - numbers[0] if len(numbers) > 1 else np.ones_like(numbers[0])
+    if (steps < 1).any() or (np.diff(numbers, axis=0) != steps).any():
         return None
-    return _Run(int(numbers[0]), step, len(numbers))
+    starts = zip(numbers[0].tolist(), steps.tolist(), strict=True)
+    return [_Run(first, step, len(numbers)) for first, step in starts]

@@ -7,6 +7,8 @@ from onnx import numpy_helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+from dovetail.compiler.front.onnx.model import import_model
+from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.runtime import run
 
 HEAD = '<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]> m '
@@ -118,3 +120,8 @@ def test_a_list_of_zero_points_where_one_is_meant_is_refused(place: int) -> None
     first = place + 1 if place < 6 else place
     node.input[first], node.input[first + 1] = "ss", "zz"
     _refused(model, r"shape \[2\]; required one number")
+
+
+def test_an_input_that_is_not_given_is_named() -> None:
+    with pytest.raises(ModelError, match=r"input 'x' is not given; required are \['x'\]"):
+        import_model(_model("y = Relu (x)"), {}, GraphBuilder())

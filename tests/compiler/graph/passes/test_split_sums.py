@@ -94,7 +94,7 @@ def test_parts_are_on_tensor_cores_and_what_follows_is_in_the_second_kernel() ->
         function = schedule_group(definition, INTRINSICS).function
         if nodes is first:
             calls = {each.intrinsic for each in walk(function.body) if isinstance(each, Invoke)}
-            assert {"mma_float16_float16", "copy_float16"} <= calls
+            assert {"mma_float16_float16_beside", "copy_float16"} <= calls
         named = {f"in{n}": values[name] for n, name in enumerate(definition.inputs)}
         values[definition.outputs[0]] = run_ptx(function, named)["out0"]
     np.testing.assert_array_equal(values["z"], run(graph, given)["z"])

@@ -8,13 +8,16 @@ import pytest
 from onnx import numpy_helper, parser
 
 from dovetail.compiler.front.onnx.quantize import quantize_model
-from dovetail.compiler.targets.vta import blockwise
+from dovetail.compiler.targets.vta import blockwise, search
 from dovetail.compiler.targets.vta.blockwise import Blockwise
+from dovetail.compiler.targets.vta.draft import Draft, make_draft
+from dovetail.compiler.targets.vta.plan import Plan
+from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.isa.config import HardwareConfig
 from tests.end_to_end.models import Network
 
 from .programs import TINY
-from .test_stream import assert_exact, plan_of
+from .test_stream import assert_exact, lowered, plan_of
 
 TWO_BANKS = replace(TINY, name="two banks", acc_banks=2)
 
@@ -46,6 +49,23 @@ def test_a_layer_may_follow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_not_where_parts_cost_more_than_they_save() -> None:
     assert not plan_of(_network(32, 36), TINY).blockwise
+
+
+def test_where_little_is_gained_the_whole_program_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockwise, "EAGER_PART_CYCLES", 0)
+    planner = Planner(*lowered(_network(32, 36)), TINY)
+    plan = planner.best()
+    assert not plan.blockwise
+    assert planner.built(plan.choices, plan.gone, replace(plan.placing, eager=True)).blockwise
+    eager: list[bool] = []
+
+    def watched(planner: Planner, plan: Plan, *others: object) -> Draft:
+        eager.append(plan.placing.eager)
+        return make_draft(planner, plan, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(search, "make_draft", watched)
+    assert_exact(_network(32, 36), TINY, 1)
+    assert any(eager)
 
 
 def test_not_where_the_weights_fit_anyway(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,10 +48,10 @@ def wide() -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("make", "config", "cycles"),
     [
-        (mobile, CRAMPED, 30_472),
-        (wide, CRAMPED, 479_046),
-        (lambda: random_network(1), NARROW, 9_718),
-        (lambda: random_network(9), TINY, 2_287),
+        (mobile, CRAMPED, 30_414),
+        (wide, CRAMPED, 479_731),
+        (lambda: random_network(1), NARROW, 9_833),
+        (lambda: random_network(9), TINY, 2_284),
     ],
     ids=["mobile", "wide", "streamed", "small"],
 )

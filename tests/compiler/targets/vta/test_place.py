@@ -14,12 +14,16 @@ from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.place import (
     NEAR,
+    PLAIN,
     Item,
     NoRoomError,
+    Placing,
     Ring,
     activation_items,
     place,
+    shared_banks,
 )
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from .programs import TINY
@@ -195,3 +199,57 @@ def test_tensors_of_layers_that_may_run_at_the_same_time_lie_in_different_banks(
     size = TINY.act_depth // TINY.act_banks
     first, second = (start // size for start in place(items, [""] * 10, TINY))
     assert (first != second) == (abs(apart) <= NEAR)
+
+
+def item(name: str, words: int, *readers: tuple[int, Unit], summed: int | None = None) -> Item:
+    """Something that is there all the time."""
+    layers = frozenset() if summed is None else frozenset({summed})
+    return Item(activation(name, words), 0, 9, frozenset(readers), words, summed=layers)
+
+
+def banks_of(items: list[Item], placing: Placing, config: HardwareConfig = TINY) -> list[range]:
+    """The banks in which each lies."""
+    size = config.bank_words(Memory.ACT)
+    starts = place(items, [""] * 10, config, placing)
+    spans = zip(items, starts, strict=True)
+    return [range(at // size, (at + each.words - 1) // size + 1) for each, at in spans]
+
+
+def test_a_tensor_lies_in_few_banks_where_that_is_asked_for() -> None:
+    bank = TINY.bank_words(Memory.ACT)
+    items = [item("a", 100), item("b", bank - 10), item("c", bank + bank // 2)]
+    assert len(banks_of(items, PLAIN)[1]) == 2
+    assert len(banks_of(items, replace(PLAIN, few_banks=True))[1]) == 1
+
+
+def test_two_units_of_one_layer_may_count_more_than_those_of_two() -> None:
+    config = replace(TINY, act_banks=2)
+    most = config.act_depth * 2 // 5
+    items = [
+        item("first", most, (5, Unit.GEMM)),
+        item("next", most, (6, Unit.GEMM)),
+        item("x", 50, (5, Unit.VECTOR)),
+    ]
+    placing = replace(PLAIN, few_banks=True)
+    first, later, x = banks_of(items, placing, config)
+    assert first != later
+    assert x == first
+    assert banks_of(items, replace(placing, same_layer=2), config)[2] == later
+
+
+def test_a_residual_sum_reads_where_it_writes() -> None:
+    items = [item("x", 1, (5, Unit.GEMM)), item("y", 1, summed=5)]
+    x, y = banks_of(items, PLAIN)
+    assert x == y
+    x, y = banks_of(items, replace(PLAIN, addends=True))
+    assert x != y
+
+
+def test_banks_that_units_share_are_counted_by_what_lies_there() -> None:
+    bank = TINY.bank_words(Memory.ACT)
+    gemm, vector = item("x", bank + 1, (5, Unit.GEMM)), item("y", bank + 1, (5, Unit.VECTOR))
+    near, far = item("z", 9, (6, Unit.VECTOR)), item("w", 9, (9, Unit.VECTOR))
+    assert shared_banks([(gemm, 0), (vector, 2 * bank)], TINY) == 0
+    assert shared_banks([(gemm, 0), (vector, bank)], TINY) == 2
+    assert shared_banks([(gemm, 0), (vector, 0)], TINY) == 4
+    assert shared_banks([(gemm, 0), (near, bank + 1), (far, bank + 10)], TINY) == 1

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,21 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.targets.vta.cascade import Sized
 from dovetail.compiler.targets.vta.draft import Draft
+from dovetail.compiler.targets.vta.place import PLACINGS
+from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record
 from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.search import fastest
 from dovetail.isa.memories import Unit
 from dovetail.runtime.accelerator.part import accelerator_part, accelerator_parts
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
 from tests.end_to_end.models import Network
+from tests.once import short_searches
 
+from .programs import TINY
 from .test_join_loads import layers
+from .test_stream import lowered
 
 
 def model(channels: int = 24, *, more: bool = False, first: int = 0) -> object:
@@ -37,7 +44,8 @@ def model(channels: int = 24, *, more: bool = False, first: int = 0) -> object:
 
 def compiled(path: Path, channels: int = 24, *, more: bool = False, first: int = 0) -> bytes:
     options = CompileOptions(plans=path)
-    module = compile(model(channels, more=more, first=first), "vta:tiny", options)
+    with short_searches():  # any plan can be kept
+        module = compile(model(channels, more=more, first=first), "vta:tiny", options)
     return bytes(accelerator_part(module).dram)
 
 
@@ -113,9 +121,26 @@ def test_equal_parts_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.layers[0].name != second.layers[0].name
 
 
+def test_deeper_buffers_and_another_placing_are_kept() -> None:
+    planner = Planner(*lowered(model()), TINY)
+    record = json.loads(json.dumps(to_plan_record(planner, planner.best(), 1)))
+    assert "placing" not in record
+    assert "eager" not in record
+    entry = next(each for each in record["layers"] if "rows" in each)
+    choice = next(x for x in planner.best().choices if x.first == entry["first"])
+    assert isinstance(choice.how, Sized)
+    entry["more"] = [1] + [0] * (len(choice.how.rings) - 1)
+    record |= {"placing": 1, "eager": True}
+    plan = recorded_plan(planner, record)
+    assert plan.placing == replace(PLACINGS[1], eager=True)
+    assert to_plan_record(planner, plan, 1) == record
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda plan: _strips(plan).update(more=[-1]), "malformed"),
+        (lambda plan: plan.update(placing=99), "malformed"),
         (lambda plan: plan["layers"].pop(), r"\d layers; required \d"),
         (lambda plan: plan["layers"].pop(0), "layer 0 is left out"),
         (lambda plan: plan["layers"][-1].update(rows=[77]), "cannot run as .*'rows'"),
@@ -132,6 +157,10 @@ def test_a_plan_that_does_not_suit_is_refused(
     path.write_text(json.dumps(plans))
     with pytest.raises(ScheduleError, match=message):
         compiled(path)
+
+
+def _strips(plan: Any) -> Any:
+    return next(each for each in plan["layers"] if "rows" in each)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """No plan goes below the roof, and the roof counts what any program has to do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import cycle
 from math import prod
@@ -23,6 +23,7 @@ from dovetail.isa.memories import Unit
 from dovetail.isa.program import program_from_bytes
 from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network, random_network
+from tests.once import short_searches
 
 from .test_stream import lowered
 
@@ -30,6 +31,13 @@ TINY = find_config("tiny")
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]
+
+
+@pytest.fixture
+def any_plan() -> Iterator[None]:
+    """For tests of the roof itself, which does not depend on the plan."""
+    with short_searches():
+        yield
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -47,14 +55,14 @@ def roof(channels: int, config: HardwareConfig) -> int:
     return accelerator_part(compile(model, config)).roof_cycles
 
 
-def test_weights_that_wgt_cannot_hold_raise_the_roof() -> None:
+def test_weights_that_wgt_cannot_hold_raise_the_roof(any_plan: None) -> None:
     """12 blocks in, 8 out: 96 tiles, of which WGT holds 32; all pixels of a channel come before."""
     small, large = replace(TINY, wgt_depth=32, name="s"), replace(TINY, wgt_depth=256, name="l")
     assert roof(48, small) >= 64 * TINY.block**2 // TINY.bus_bytes
     assert roof(48, small) >= roof(48, large)
 
 
-def test_the_last_results_go_through_all_groups_of_channels() -> None:
+def test_the_last_results_go_through_all_groups_of_channels(any_plan: None) -> None:
     """As below; each second one of the later layers is two, which read halves of the one before."""
     config = replace(TINY, wgt_depth=32, act_depth=2048)
     net = Network(np.random.default_rng(0))
@@ -72,7 +80,7 @@ def test_the_last_results_go_through_all_groups_of_channels() -> None:
     assert part.roof_cycles <= part.expected_cycles
 
 
-def test_the_last_results_need_all_later_weights() -> None:
+def test_the_last_results_need_all_later_weights(any_plan: None) -> None:
     """The last pixel of the first layers, which keep GEMM busy, goes through all layers behind a
     pool that overlaps; their weights come after it, but for as many as WGT holds.
     """
@@ -107,7 +115,7 @@ def last_blocks(weights: Array) -> Array:
     return weights * (np.arange(32) >= 8).reshape(1, -1, 1, 1)
 
 
-def test_weights_of_halves_that_are_shuffled_come_after_the_first_layers() -> None:
+def test_weights_of_halves_that_are_shuffled_come_after_the_first_layers(any_plan: None) -> None:
     """As above; each later layer is two, which read all but two of the 8 blocks before.
 
     So the last block of a result may change some blocks only.  But products with one tile of

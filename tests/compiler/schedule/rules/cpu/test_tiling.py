@@ -50,6 +50,19 @@ def test_only_an_operand_that_alone_has_the_lanes_is_waited_for(
     assert (choose_tiling(found, slow) != choose_tiling(found, Machine())) == waited
 
 
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
+def test_an_operand_comes_from_memory_if_it_is_as_large_as_the_cache(
+    dtype: str, width: int
+) -> None:
+    labels = (0, 1), (1, 2)
+    kinds = [TensorType((64, 64), dtype)] * 2
+    found = products(contract((kinds[0], kinds[1]), labels, (0, 2), DType(dtype)))
+    size, cached = 64 * 64 * width, choose_tiling(found, Machine())
+    for streamed_bytes, waited in ((size, True), (size + 1, False)):
+        slow = Machine(streamed_bytes=streamed_bytes, memory_bytes=1)
+        assert (choose_tiling(found, slow) != cached) == waited
+
+
 def test_too_few_products_are_left_to_one_thread() -> None:
     small = dense(240, 8)
     assert choose_tiling(small, Machine(threads=4)) == choose_tiling(small, Machine())

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,9 +16,11 @@ from dovetail.compiler.errors import GraphError, ScheduleError
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.attention import Attention
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.loops.expressions import as_index
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import BARRIER, WAIT
-from dovetail.compiler.loops.ir import LoopKind
+from dovetail.compiler.loops.ir import Invoke, LoopKind, Stmt
+from dovetail.compiler.loops.rewrite import map_statement
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.rules.gpu.choice import Choice, choices_for
 from dovetail.compiler.schedule.rules.gpu.group import schedule_group
@@ -152,6 +154,7 @@ def test_loops_and_ptx_agree_with_the_definition(turned: str, dtype: DType) -> N
         (Case(1, 64, 1024, 64, 64, "k"), BRAIN),
         (Case(1, 20, 72, 32, 48, "v", bias=True), BRAIN),
         (Case(3, 31, 17, 48, 16, bias=True, chosen=True), HALF),
+        (Case(2, 32, 32, 64, 64, "kv"), HALF),
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
@@ -204,6 +207,22 @@ def test_a_missing_barrier_or_wait_is_found(name: str, message: str) -> None:
     kernels_of(function)
     with pytest.raises(GraphError, match=message):
         kernels_of(without(function, name, 0))
+
+
+@pytest.mark.parametrize(("name", "axis"), [("power_of_two", 2), ("narrow_float16", 1)])
+def test_what_another_thread_has_in_registers_is_refused(name: str, axis: int) -> None:
+    function = scheduled(Case(1, 32, 64, 16, 16)).function
+
+    def moved(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, Invoke) or stmt.intrinsic != name:
+            return stmt
+        first, *others = stmt.operands
+        start = [*first.start[:axis], as_index(0), *first.start[axis + 1 :]]
+        return replace(stmt, operands=(replace(first, start=tuple(start)), *others))
+
+    broken = replace(function, body=map_statement(function.body, None, moved))
+    with pytest.raises(GraphError, match="threads of a block use an array of their block"):
+        kernels_of(broken)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def scheduled(
     choice: Choice = DEFAULT,
 ) -> Schedule:
     schedule = schedule_group(by_rows(rows, columns, depth, dtypes), INTRINSICS, choice)
-    name = f"mma_{dtypes[0]}_{dtypes[1]}"
+    name = f"mma_{dtypes[0]}_{dtypes[1]}_beside"
     assert name in invoked(schedule.function)
     return schedule
 

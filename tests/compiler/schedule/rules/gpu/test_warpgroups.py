@@ -96,7 +96,7 @@ def test_large_tiles_are_assembled_without_spills_or_waits_between_products(
     assert ".local" not in text
     # Neighbouring sums of a thread are stored together, but for some that may be beyond the matrix.
     sums = choice.rows * choice.columns // (128 * choice.groups)
-    assert text.count("st.global.v2.b32") > sums // 3
+    assert text.count("st.global.v4.b32") > sums // 6
     notes: list[str] = []
     ((used, spilled),) = assemble(ptxas, text, "sm_90a", notes).values()
     assert spilled == 0
@@ -222,11 +222,11 @@ def test_tiles_that_do_not_fit_are_refused(sizes: Sizes, choice: Choice, message
 @pytest.mark.parametrize(
     ("sizes", "dtypes", "tile"),
     [
-        ((4096, 4096, 4096), HALF, "wgmma_float16_float16_192"),
+        ((4096, 4096, 4096), HALF, "wgmma_float16_float16_256"),
         ((1024, 768, 3072), HALF, "wgmma_float16_float16_64"),
-        ((4096, 4096, 4096), BYTES, "wgmma_int8_int8_192"),
-        ((4096, 4096, 4000), HALF, "mma_float16_float16"),
-        ((16, 4096, 4096), HALF, "mma_float16_float16"),
+        ((4096, 4096, 4096), BYTES, "wgmma_int8_int8_256"),
+        ((4096, 4096, 4000), HALF, "mma_float16_float16_beside"),
+        ((16, 4096, 4096), HALF, "wgmma_float16_float16_32"),
     ],
 )
 def test_the_rule_takes_warpgroups_where_they_suit(sizes: Sizes, dtypes: Types, tile: str) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.graph.operators.integer.products import Conv2d
-from dovetail.compiler.targets.vta.layers.fixed_sums import parameters_of, sums_problem
+from dovetail.compiler.targets.vta.layers.fixed_sums import parameters_of, sum_limits, sums_problem
 from dovetail.isa.requantize import requantize_fixed
 
 LARGEST = (1 << 24) - 1
@@ -61,3 +61,11 @@ def test_what_the_vector_unit_does_not_hold_has_a_reason(
     conv = Conv2d((1, 1), (0, 0, 0, 0), 1, 0)
     found = sums_problem(conv, weights, biases, multiplier, np.full(2, shift, np.int32))
     assert found is None if problem is None else problem in str(found)
+
+
+def test_sums_lie_between_those_of_the_least_and_the_largest_bytes() -> None:
+    weights = np.array([[2, -3], [-1, -1]], np.int8).reshape(2, 1, 1, 2)
+    conv = Conv2d((1, 1), (0, 0, 0, 0), 1, 7)
+    low, high = sum_limits(conv, weights, np.array([10, 0], np.int32))
+    assert low.tolist() == [10 + 2 * -135 - 3 * 120, -2 * 120]
+    assert high.tolist() == [10 + 2 * 120 + 3 * 135, 2 * 135]

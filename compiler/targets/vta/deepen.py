@@ -1,0 +1,73 @@
+"""Buffers of cascades made deeper, where there is room for it that no other unit would miss.
+
+A buffer of a cascade is as deep as it must be, with room for one strip more.  If it is deeper, LOAD
+brings a strip while one before it is still needed elsewhere, as by a residual sum; the next strip
+is made while STORE is at work on one; and fewer rows lie twice, which VECTOR makes two times.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from .cascade import Sized
+from .choice import Choice
+from .place import NoRoomError, shared_banks
+from .plan import Plan
+from .planner import Planner
+
+__all__ = ["deepened", "deepest"]
+
+MOST_AHEAD = 2
+"""Strips more for what is loaded or stored, at most."""
+
+
+def deepest(planner: Planner, plan: Plan) -> Plan:
+    """``plan`` with the buffers of its cascades as deep as they can be, while no two units have
+    more banks to wait for each other than before.
+    """
+    for number, choice in enumerate(plan.choices):
+        for each in deepened(choice):
+            other = _built(planner, plan, number, each)
+            if other is not None:
+                plan = other
+                break
+    return plan
+
+
+def _built(planner: Planner, plan: Plan, number: int, choice: Choice) -> Plan | None:
+    """``plan`` with another choice; None where that has no room, or shares more banks."""
+    choices = (*plan.choices[:number], choice, *plan.choices[number + 1 :])
+    try:
+        other = planner.built(choices, plan.gone, plan.placing)
+    except NoRoomError:
+        return None
+    before, after = (shared_banks(each.placed, planner.config) for each in (plan, other))
+    return other if after <= before else None
+
+
+def deepened(choice: Choice) -> Iterator[Choice]:
+    """``choice`` with deeper buffers, if it is a cascade; the deepest first."""
+    if not isinstance(choice.how, Sized):
+        return
+    seen: list[Sequence[int]] = []
+    for twice, ahead in product((True, False), reversed(range(MOST_AHEAD + 1))):
+        more = _more(choice.how, ahead, twice=twice)
+        if any(more) and more not in seen:
+            seen.append(more)
+            yield replace(choice, how=choice.how.deeper(more))
+
+
+def _more(sized: Sized, ahead: int, *, twice: bool) -> tuple[int, ...]:
+    """Strips more for each buffer: ``ahead`` of those that are loaded or stored, and of others in
+    which rows lie twice perhaps as many as they have.
+    """
+    found = []
+    for ring in sized.rings.values():
+        step = max((reader.step for reader in ring.readers), default=0) or 1
+        deeper = 0
+        if not ring.kept and ring.depth < ring.activation.rows:
+            moved = ring.producer is None or ring.stored
+            deeper = ring.depth // step if ring.mirror and twice else 0
+            deeper = ahead if moved else deeper
+        found.append(deeper)
+    return tuple(found)
