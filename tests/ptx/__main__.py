@@ -38,18 +38,23 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=300, help="kernels for the interpreter")
     parser.add_argument("--precision", choices=[each.value for each in Precision], default="fp32")
     arguments = parser.parse_args()
-    passes = passes_of(True, Precision(arguments.precision))
+    precision = Precision(arguments.precision)
     interpret_random(arguments.random)
     ptxas = find_ptxas()
     if ptxas is None:
         sys.exit(f"no ptxas: pip install {PACKAGE} (47 MB)")
     failed = _warpgroups(ptxas)
     for name in arguments.networks:
-        begin = time.monotonic()
-        graph = passes.run(open_model(_model(name)).to_graph(batch=1).graph)
-        kernels = launches_of(lower_graph(graph, 10**15, lambda where: None, INTRINSICS)).kernels
-        print(f"{name}: {len(kernels)} kernels, lowered in {time.monotonic() - begin:.1f} s")
+        model = open_model(_model(name)).to_graph(batch=1).graph
+        print(f"{name}:")
         for architecture in ARCHITECTURES:
+            begin = time.monotonic()
+            hopper = architecture == "sm_90a"
+            graph = passes_of(True, precision, hopper).run(model)
+            intrinsics = HOPPER if hopper else INTRINSICS
+            program = lower_graph(graph, 10**15, lambda where: None, intrinsics)
+            kernels = launches_of(program).kernels
+            lowered = time.monotonic() - begin
             begin = time.monotonic()
             text = ptx_of(kernels, architecture)
             seconds = time.monotonic() - begin
@@ -63,7 +68,7 @@ def main() -> None:
             spilled = sum(bytes_ > 0 for _, bytes_ in found.values())
             print(
                 f"  {architecture}: {len(found)} of {len(kernels)} assembled, at most {most} "
-                f"registers, {spilled} spill; PTX in {seconds:.1f} s",
+                f"registers, {spilled} spill; lowered in {lowered:.1f} s, PTX in {seconds:.1f} s",
                 flush=True,
             )
             failed = failed or found.keys() != kernels.keys()

@@ -7,6 +7,7 @@ blocks and threads run on one thread, as many together as follow each other.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from ...errors import GraphError
@@ -87,11 +88,33 @@ class _Piece:
     bound: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A function, which is equal to those of the same body: comparing what is in it takes long."""
+
+    function: Function
+
+    def __hash__(self) -> int:
+        return id(self.function.body)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Known):
+            return False
+        one, two = self.function, other.function
+        return one.body is two.body and (one.inputs, one.outputs) == (two.inputs, two.outputs)
+
+
 def kernels_of(function: Function) -> tuple[Kernel, ...]:
     """The kernels of a function, in the order in which they run.
 
     Raises GraphError for bound loops where a GPU has none: in a loop of another kind, for instance.
     """
+    return _kernels_of(_Known(function))
+
+
+@lru_cache(maxsize=256)
+def _kernels_of(known: _Known) -> tuple[Kernel, ...]:
+    function = known.function
     handed: list[Buffer] = []
     pieces = _pieces(function, function.body, handed)
     places: dict[str, Parameter] = {}

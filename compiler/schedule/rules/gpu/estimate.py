@@ -8,9 +8,9 @@ tensor cores, and the time that a copy takes to arrive.
     step = max(copied / L2_BYTES, copied of one / OWN_BYTES, products / RATE, LATENCY / steps ahead)
     microseconds = sum over waves (step * steps + results of one * STORED + START)
 
-Constants are for an H100 (SXM), fitted to 29 kernels measured on one on 2026-11-26, by ``mma`` and
-by ``wgmma``: within a third for products alone, without what is fused after them.  Another GPU has
-others, and mostly the same best tiles.
+Constants are for an H100 (SXM), fitted to kernels measured on one on 2026-11-26, by ``mma`` and by
+``wgmma``: of 16 products alone, without functions fused after them, within a quarter.  Another GPU
+has others, and mostly the same best tiles.
 """
 
 from dataclasses import dataclass, replace
