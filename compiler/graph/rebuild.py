@@ -6,8 +6,9 @@ from types import MappingProxyType
 
 from .ir import Graph, GraphBuilder, Node
 from .operators.movement import Reshape
+from .operators.protocol import TensorOperator
 
-__all__ = ["Rebuilding"]
+__all__ = ["Rebuilding", "replaced"]
 
 
 @dataclass(slots=True)
@@ -83,3 +84,20 @@ def _renamed(builder: GraphBuilder, outputs: tuple[str, ...], renamed: Mapping[s
     return Graph(
         tuple(builder.inputs), outputs, nodes, MappingProxyType(constants), MappingProxyType(types)
     )
+
+
+def replaced(graph: Graph, found: Mapping[str, tuple[TensorOperator, tuple[str, ...]]]) -> Graph:
+    """The graph in which other operators, on tensors of ``graph``, give some nodes' outputs.
+
+    What nothing reads any more stays.
+    """
+    rebuilding = Rebuilding(graph)
+    for node in graph.nodes:
+        if node.output not in found:
+            rebuilding.copy(node)
+            continue
+        operator, inputs = found[node.output]
+        names = tuple(rebuilding.tensor(name) for name in inputs)
+        made = rebuilding.builder.node(operator, names, node.output, node.origin)
+        rebuilding.replace(node, (made,))
+    return rebuilding.build()

@@ -25,7 +25,7 @@ from ..operators.contractions import Axis, Contract
 from ..operators.elementwise import Binary, BinaryFunction, Where
 from ..operators.movement import Transpose
 from ..operators.rows import SoftmaxRows
-from ..rebuild import Rebuilding
+from ..rebuild import replaced
 from .eliminate_dead import EliminateDead
 
 __all__ = ["FuseAttention"]
@@ -59,16 +59,7 @@ class FuseAttention:
         )
         if not found:
             return graph
-        rebuilding = Rebuilding(graph)
-        for node in graph.nodes:
-            if node.output not in found:
-                rebuilding.copy(node)
-                continue
-            operator, inputs = found[node.output]
-            names = tuple(rebuilding.tensor(name) for name in inputs)
-            made = rebuilding.builder.node(operator, names, node.output, node.origin)
-            rebuilding.replace(node, (made,))
-        return EliminateDead().run(rebuilding.build())
+        return EliminateDead().run(replaced(graph, found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from ..ir import Graph, Node
 from ..operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
 from ..operators.reductions import Reduce, ReduceFunction
 from ..operators.rows import NormalizedRows
-from ..rebuild import Rebuilding
+from ..rebuild import replaced
 from .eliminate_dead import EliminateDead
 
 __all__ = ["FuseNorms"]
 
 LONGEST = 8192
 """Elements of a row, which a GPU's block keeps."""
-Found = tuple[NormalizedRows, str]
+Found = tuple[NormalizedRows, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,7 @@ class FuseNorms:
         found = {node.output: each for node in graph.nodes if (each := matcher.norm(node))}
         if not found:
             return graph
-        rebuilding = Rebuilding(graph)
-        for node in graph.nodes:
-            if node.output not in found:
-                rebuilding.copy(node)
-                continue
-            operator, x = found[node.output]
-            given = (rebuilding.tensor(x),)
-            made = rebuilding.builder.node(operator, given, node.output, node.origin)
-            rebuilding.replace(node, (made,))
-        return EliminateDead().run(rebuilding.build())
+        return EliminateDead().run(replaced(graph, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,7 @@ class _Matcher:
             epsilon = self.spread(root, rest)
             if epsilon is not None and self.graph.types[last.output] == kind:
                 x = self.before_mean(rest)
-                return NormalizedRows(epsilon, x is not None), x or rest
+                return NormalizedRows(epsilon, x is not None), (x or rest,)
         return None
 
     def quotients(self, node: Node) -> Iterator[tuple[str, str]]:
