@@ -99,7 +99,7 @@ prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED
 	$(BIN)/python -m tests.isa.manual --count $(COUNT) --seed $(SEED)
 
-conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md; or TARGET=opencl or webgpu
+conformance: $(READY) ## ONNX's backend tests on machine code; writes docs/conformance.md; or TARGET=opencl, webgpu or cuda
 	$(BIN)/python -m tests.conformance --jobs $(JOBS) --target $(TARGET) \
 		$(if $(filter cpu,$(TARGET)),--report docs/conformance.md)
 

@@ -21,6 +21,8 @@ __all__ = ["PEERS", "Engine", "UnavailableError"]
 Arrays = Mapping[str, NDArray[Any]]
 Run = Callable[[Arrays], list[NDArray[Any]]]
 Make = Callable[[Path, str, Precision], "Engine"]
+FEW = 5
+"""Runs, to choose between kernels."""
 WORKSPACE_BYTES = 1 << 32
 
 
@@ -73,9 +75,14 @@ def of_torch(path: Path, network: str, precision: Precision) -> Engine:
     if weights[0].dim() == 3:
         k, v = weights[0].mT.contiguous().half()[None], weights[1].half()[None]
 
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    kinds = [SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION]
+
     def step(x: Any, weight: Any) -> Any:
         if weight.dim() == 3:
-            return torch.nn.functional.scaled_dot_product_attention(x, k, v)
+            with sdpa_kernel(kinds):
+                return torch.nn.functional.scaled_dot_product_attention(x, k, v)
         if x.dtype != torch.int8:
             return x @ weight
         scaled = torch._int_mm(x, weight).float() * float(1 / 74 / len(weight) ** 0.5)
@@ -90,10 +97,14 @@ def of_torch(path: Path, network: str, precision: Precision) -> Engine:
             x = step(x, weights[0] if weights[0].dim() == 3 else weights[number])
         return x
 
-    shape = [each.dim_value for each in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
-    kind = torch.float32 if weights[0].dim() == 3 else weights[0].dtype
-    start = torch.ones(shape, dtype=kind).cuda()
-    start = start.half()[None] if start.dim() == 3 else start
+    start = given(random_inputs(onnx.load(path)))
+
+    if weights[0].dim() == 3:
+        every, times = list(kinds), []
+        for kind in every:
+            kinds[:] = [kind]
+            times.append(_timed(torch, lambda: row(start), FEW))
+        kinds[:] = [every[times.index(min(times))]]
 
     def run(inputs: Arrays) -> list[NDArray[Any]]:
         found = row(given(inputs))
