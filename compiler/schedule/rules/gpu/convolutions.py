@@ -29,7 +29,7 @@ from .estimate import Work, plain_microseconds, tiled_microseconds
 from .product import product_of
 from .tensor_cores import on_tensor_cores, work_of
 from .tensor_tiles import least_microseconds
-from .thread_tiles import in_thread_tiles
+from .thread_tiles import in_thread_tiles, sides_of
 
 __all__ = ["schedule_convolution"]
 
@@ -72,7 +72,9 @@ def _in_threads(schedule: Schedule, choice: Choice) -> Schedule:
     Raises ScheduleError where that is slower than a thread for some channels of each pixel.
     """
     whole = _multiplied(schedule)
-    split, time = _in_parts(whole, tiled_microseconds)
+    split, time = _in_parts(
+        whole, lambda work: tiled_microseconds(work, sides_of(work.rows, work.columns))
+    )
     product = product_of(split.function.body)
     if product is None or time >= plain_microseconds(_work(whole), choice.channels):
         raise ScheduleError("convolution: a thread for each pixel is faster")

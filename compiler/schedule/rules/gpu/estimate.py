@@ -50,8 +50,11 @@ TILE_STEP, TILE_WORK = 0.81, 0.64
 """Without tensor cores, of a step of 16 elements of a tile of 64x64: microseconds that it takes
 alone, and that each of many takes of a multiprocessor; measured in BERT and in 2048x2048 matrices.
 """
-TILE_SIDE, TILE_DEPTH = 64, 16
-PLAIN, PLAIN_THREADS = 0.06, 512
+TILE_SIDE, TILE_DEPTH, TILE_ITEMS = 64, 16, 16
+"""The last: results of a thread."""
+TILE_ELEMENT = 0.2
+"""Microseconds of an element that a thread copies with its border; measured in ResNet-18."""
+PLAIN, PLAIN_THREADS = 0.08, 512
 """Of an element of sums without shared memory: microseconds, for so many threads of each
 multiprocessor; measured in convolutions of UltraFace and ResNet-18.
 """
@@ -124,11 +127,19 @@ def microseconds(work: Work, tiling: Tiling) -> float:
     return whole + (_wave(work, tiling, rest, steps) if rest else 0.0)
 
 
-def tiled_microseconds(work: Work) -> float:
-    """The estimate for tiles of 64x64 in shared memory, without tensor cores."""
-    blocks = work.count * -(-work.rows // TILE_SIDE) * -(-work.columns // TILE_SIDE)
+def tiled_microseconds(work: Work, sides: tuple[int, int] | None = None) -> float:
+    """The estimate for tiles in shared memory, without tensor cores.
+
+    sides: of the tiles of a convolution, whose elements are copied with their borders; None for
+    those of 64x64 of rows in memory.
+    """
+    height, width = sides or (TILE_SIDE, TILE_SIDE)
+    blocks = work.count * -(-work.rows // height) * -(-work.columns // width)
     each = -(-blocks // MULTIPROCESSORS)
-    return -(-work.depth // TILE_DEPTH) * max(TILE_STEP, each * TILE_WORK) + START
+    copied = TILE_DEPTH * TILE_ITEMS * (height + width) / (height * width)
+    own = TILE_STEP if sides is None else copied * TILE_ELEMENT
+    shared = each * TILE_WORK * height * width / TILE_SIDE**2
+    return -(-work.depth // TILE_DEPTH) * max(own, shared) + START
 
 
 def plain_microseconds(work: Work, items: int) -> float:

@@ -19,7 +19,7 @@ from ...steps.schedule import Schedule
 from .product import Product
 from .tiles import ENDS, in_blocks, with_blocks, with_copies
 
-__all__ = ["in_thread_tiles"]
+__all__ = ["in_thread_tiles", "sides_of"]
 
 SIDES = (64, 32, 16)
 """Rows and columns of a tile: the first that adds at most a third."""
@@ -37,7 +37,7 @@ def in_thread_tiles(schedule: Schedule, product: Product, turned: bool) -> Sched
     (p, height), (q, width), (k, length) = product.p, product.q, product.k
     if min(height, width, length) < LEAST:
         raise ScheduleError(f"product of {height}, {width}, {length}: too small for tiles")
-    sides = _side(height), _side(width)
+    sides = sides_of(height, width)
     counts = tuple(each // ITEMS for each in sides)
     schedule = in_blocks(schedule, product, (*sides, DEPTH), PADDING)
     for end in ENDS:
@@ -58,6 +58,11 @@ def in_thread_tiles(schedule: Schedule, product: Product, turned: bool) -> Sched
     schedule = schedule.barrier(first).barrier(first, after=True)
     schedule = schedule.set_scope(product.acc, Scope.REGISTER)
     return with_blocks(schedule, product)
+
+
+def sides_of(height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of the tiles of so many."""
+    return _side(height), _side(width)
 
 
 def _side(extent: int) -> int:
