@@ -26,7 +26,7 @@ __all__ = ["SplitSums"]
 STEP, LEAST = 64, 256
 """A part is a multiple of the first, and at least the second."""
 SMALLEST = 16
-"""Of fewer rows or columns the threads of a block share each sum."""
+"""Rows and columns, at least: the threads of a block share each sum where there are fewer."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 LAUNCH, EXCHANGED = 2.0, 4e6
 """Microseconds of one kernel more, and bytes a microsecond that one leaves for the next; measured
@@ -34,7 +34,7 @@ on an H100, 2026-11-26.
 """
 SUM_BYTES = 4
 GAIN = 0.9
-"""Of the time without parts, what is worth them."""
+"""Parts are worth it where they take at most so much of the time without."""
 
 Cost = Callable[[int, int, int, int, int, int], float]
 """Microseconds of products side by side: their count, rows, columns, the length of sums, bytes of

@@ -53,7 +53,7 @@ class SplitSum:
             stmt = stmt.body
         inner = stmt.body if isinstance(stmt, Allocate) else None
         if not around or not isinstance(stmt, Allocate) or not isinstance(inner, Block):
-            raise ScheduleError(f"{what}: the function is no nest around a sum")
+            raise ScheduleError(f"{what}: required a function that is a nest around a sum")
         start, whole, *rest = inner.statements
         update = loop.body
         if whole is not loop or not isinstance(update, Update) or not isinstance(start, Store):

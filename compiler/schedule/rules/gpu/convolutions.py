@@ -36,7 +36,9 @@ __all__ = ["schedule_convolution"]
 STEP = 32
 """A part of a sum is a multiple of it."""
 SUM_BYTES, ADDED_BYTES, LAUNCH = 4, 2.0e6, 2.5
-"""Of a sum; written and read again in a microsecond; microseconds of a kernel more."""
+"""Bytes of a sum, bytes that are written and read again in a microsecond, and microseconds of one
+kernel more.
+"""
 PARTS = (2, 3, 4, 6, 8, 9, 12, 16)
 
 
@@ -105,7 +107,7 @@ def _in_parts(schedule: Schedule, time: Callable[[Work], float]) -> tuple[Schedu
 def _work(schedule: Schedule) -> Work:
     product = product_of(schedule.function.body)
     if product is None:
-        raise ScheduleError("convolution: it is no product of matrices")
+        raise ScheduleError("convolution: found none that is a product of matrices")
     return work_of(product)
 
 

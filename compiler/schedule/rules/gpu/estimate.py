@@ -55,12 +55,12 @@ TILE_SIDE, TILE_DEPTH, TILE_ITEMS = 64, 16, 16
 TILE_ELEMENT = 0.2
 """Microseconds of an element that a thread copies with its border; measured in ResNet-18."""
 PLAIN, PLAIN_THREADS = 0.08, 512
-"""Of an element of sums without shared memory: microseconds, for so many threads of each
+"""Microseconds of an element of sums without shared memory, for so many threads of each
 multiprocessor; measured in convolutions of UltraFace and ResNet-18.
 """
 
 THREADS, REGISTERS, SHARED_BYTES, BLOCKS = 2048, 1 << 16, 227 << 10, 32
-"""Of a multiprocessor; source: CUDA C++ Programming Guide, compute capability 9.0."""
+"""What a multiprocessor has; source: CUDA C++ Programming Guide, compute capability 9.0."""
 RESERVED_BYTES = 1 << 10
 """Shared memory that a block takes besides its own."""
 WARP, GROUP = 32, 128

@@ -24,10 +24,11 @@ __all__ = ["schedule_reduction"]
 
 LEAST_LANES = 32
 MOST_RESULTS = 1 << 11
-"""Of so many each has a block, whatever it reads; of more, ..."""
+"""So many results have a block each, whatever they read; where there are more, ..."""
 LEAST_SUM = 1 << 8
 LEAST_ROW = 1 << 6
-"""... those of rows that lie in memory as they are summed, so long, or longer; ..."""
+"""... those have one that are of rows which lie in memory as they are summed, so long or longer,
+..."""
 LANE_MICROSECONDS, BLOCK_MICROSECONDS = 3.2e-6, 2.0
 """... and those for which blocks are faster.  They take so long for an element of all sums, ..."""
 ITERATION_MICROSECONDS = 0.05

@@ -10,9 +10,9 @@ from .warps import PADDING_BYTES
 __all__ = ["STEP_BYTES", "best_choice", "least_microseconds", "registers_of"]
 
 STEP_BYTES = 128
-"""Of each row of operands that warpgroups multiply in a step."""
+"""Bytes of each row of operands that warpgroups multiply in a step."""
 PART_BYTES = 32
-"""Of those that an instruction of a warp multiplies."""
+"""Bytes of a row that an instruction of a warp multiplies."""
 PARTS = (4, 2, 1)
 WARP, GROUP = 32, 128
 """Threads of a warp, and of a warpgroup."""
@@ -21,14 +21,14 @@ TILES = (
     *((64, 64, 2, 2), (64, 32, 2, 2), (32, 64, 2, 2), (32, 128, 1, 4), (32, 32, 2, 2)),
     *((32, 32, 1, 2), (16, 128, 1, 4), (16, 64, 1, 4), (16, 32, 1, 2), (16, 32, 1, 1)),
 )
-"""Of instructions of warps: rows, columns, warps in the direction of each."""
+"""Tiles of instructions of warps: rows, columns, warps in the direction of each."""
 GROUP_TILES = (
     *((256, 192, 2), (128, 256, 2), (256, 128, 2), (128, 192, 2), (128, 128, 2), (128, 64, 2)),
     *((64, 256, 1), (64, 128, 1), (64, 64, 1), (64, 32, 1)),
 )
-"""Of those of warpgroups: rows, columns, warpgroups one above the other."""
+"""Tiles of those of warpgroups: rows, columns, warpgroups one above the other."""
 OTHER_REGISTERS, GROUP_REGISTERS = 80, 40
-"""Of a thread, for all but sums and operands; about what ``ptxas`` takes."""
+"""Registers of a thread, for all but sums and operands; about what ``ptxas`` takes."""
 LEAST_SHARED, HOPPER_SHARED = 98 << 10, 226 << 10
 """Bytes that a block may have on every GPU from sm_80 on, and on sm_90a."""
 
