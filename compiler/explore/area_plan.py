@@ -18,12 +18,23 @@ def _config(
     values = dict(zip(("block", "bus_bytes"), core, strict=True))
     values |= dict(zip(("act_depth", "wgt_depth", "acc_depth"), depths, strict=True))
     values |= dict(zip(("act_banks", "acc_banks"), banks, strict=True))
-    plain = replace(ZYNQ7020, fixed_rounding=False, row_parameters=False, nibble_weights=False)
-    return replace(plain, **(values | rest))  # type: ignore[arg-type]
+    return replace(_plain(ZYNQ7020), **(values | rest))  # type: ignore[arg-type]
+
+
+def _plain(config: HardwareConfig) -> HardwareConfig:
+    """The configuration without options, which estimates do not count."""
+    return replace(
+        config,
+        fixed_rounding=False,
+        row_parameters=False,
+        nibble_weights=False,
+        short_constants=False,
+        load_ahead=False,
+    )
 
 
 PLAN = (
-    replace(TINY, fixed_rounding=False, row_parameters=False, nibble_weights=False),
+    _plain(TINY),
     _config((4, 4), (8192, 1024, 1024), (8, 2)),
     _config((8, 8), (8192, 1024, 512), (8, 4)),
     _config((16, 8), (8192, 1024, 1024), (8, 2)),

@@ -48,7 +48,7 @@ def test_nearly_every_fault_is_caught() -> None:
 def test_the_gateware_differs_from_the_simulator_only_where_the_checker_refuses() -> None:
     subject = Subject.of("on chip", residual(7), TINY)
     # Among these a tile of weights is loaded before it was used.
-    tried = list(islice(mutants(subject, np.random.default_rng(1)), 6))
+    tried = list(islice(mutants(subject, np.random.default_rng(2)), 6))
     differs = subject.differ_in_rtl(tried)
     assert any(differs)
     for mutant in compress(tried, differs):
