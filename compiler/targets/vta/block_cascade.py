@@ -156,7 +156,7 @@ def _suits(layers: Sequence[LoweredLayer]) -> bool:
     make, go, add = layers
     if [x.name for x in go.inputs] != [make.output.name]:
         return False
-    if any(layer.stored is not None for layer in layers):
+    if any(layer.stored is not None or layer.kernel.by_rows for layer in layers):
         return False
     others = [x.name for x in add.inputs if x.name != go.output.name]
     if len(others) == len(add.inputs) or make.output.name in others:
