@@ -1,6 +1,7 @@
 """Loops of operators on whole rows, which are kept between their passes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..graph.operators.rows import NormalizedRows, SoftmaxRows
@@ -34,10 +35,7 @@ def softmax_rows(
     row = Buffer(scope.fresh("row"), (size,), dtype, Memory.LOCAL)
     best, sums = (Buffer(scope.fresh("acc"), (), dtype, Memory.REGISTER) for _ in range(2))
     top, total, value = (Variable(scope.fresh("v"), dtype) for _ in range(3))
-
-    def each(body: Callable[[Expr], Stmt]) -> Stmt:
-        along, (at,) = over((size,), "k", scope)
-        return loops(along, body(at))
+    each = partial(_each, size, scope)
 
     def find(at: Expr) -> Stmt:
         keep = block(Store(row, (at,), value), Update(best, (), BinaryFunction.MAX, value))
@@ -84,10 +82,7 @@ def normalized_rows(
     row = Buffer(scope.fresh("row"), (size,), dtype, Memory.LOCAL)
     total, squares = (Buffer(scope.fresh("acc"), (), dtype, Memory.REGISTER) for _ in range(2))
     part = Constant(1 / size, dtype)
-
-    def each(body: Callable[[Expr], Stmt]) -> Stmt:
-        along, (at,) = over((size,), "k", scope)
-        return loops(along, body(at))
+    each = partial(_each, size, scope)
 
     def summed(target: Buffer, value: Callable[[Expr], Expr]) -> Stmt:
         def add(at: Expr) -> Stmt:
@@ -110,6 +105,12 @@ def normalized_rows(
     for buffer in reversed(kept):
         body = Allocate(buffer, body)
     return loops(nest, body)
+
+
+def _each(size: int, scope: Scope, body: Callable[[Expr], Stmt]) -> Stmt:
+    """``body`` at every element of a row."""
+    along, (at,) = over((size,), "k", scope)
+    return loops(along, body(at))
 
 
 ROWS: Mapping[type[Any], Anchor] = {NormalizedRows: normalized_rows, SoftmaxRows: softmax_rows}

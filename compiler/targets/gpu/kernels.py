@@ -204,7 +204,7 @@ def _pieces(function: Function, stmt: Stmt, handed: list[Buffer]) -> list[_Piece
 
 
 def _is_one_block(stmt: Stmt) -> bool:
-    """Whether threads hand shared memory to each other in it, and no loop is over blocks."""
+    """Whether a statement allocates shared memory, but has no loop over blocks."""
     every = list(walk(stmt))
     if any(isinstance(each, For) and each.kind is LoopKind.BLOCK for each in every):
         return False

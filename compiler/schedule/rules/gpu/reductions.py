@@ -81,7 +81,7 @@ def schedule_reduction(schedule: Schedule, most: int = DEFAULT.lanes) -> Schedul
 
 
 def _is_worth(results: int, length: int, row: bool) -> bool:
-    """Whether threads should share each sum."""
+    """Whether a sum is long enough, and sums few enough, for threads to share each."""
     if results <= MOST_RESULTS and length >= LEAST_SUM:
         return True
     if row:

@@ -6,7 +6,6 @@ import numpy as np
 import onnx
 import pytest
 
-from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.compiler.targets.vta import ways
 from dovetail.compiler.targets.vta.block_cascade import BlockCascade, block_sizes
 from dovetail.compiler.targets.vta.planner import Planner
@@ -14,6 +13,7 @@ from dovetail.isa.config import HardwareConfig
 from tests.end_to_end.models import Network, Tensor
 
 from .programs import TINY
+from .test_blockwise import normalized_rows
 from .test_stream import assert_exact, lowered
 
 ROOMY = replace(TINY, name="roomy", act_depth=1024, acc_depth=512)
@@ -117,17 +117,6 @@ def test_not_where_others_read_what_lies_between() -> None:
 
 @pytest.mark.usefixtures("cheap")
 def test_not_a_normalisation_which_needs_all_channels_of_a_row() -> None:
-    text = """rows (float[1, 16] x) => (float[1, 8] y) {
-        a = LayerNormalization<axis = -1>(x, one, zero) b = Sigmoid(a) y = MatMul(b, w)
-    }"""
-    graph = onnx.parser.parse_graph(text)
-    rng = np.random.default_rng(0)
-    constants = {"one": np.ones(16), "zero": np.zeros(16), "w": rng.standard_normal((16, 8))}
-    for name, array in constants.items():
-        graph.initializer.append(onnx.numpy_helper.from_array(array.astype(np.float32), name))
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
-    model.ir_version = 8
-    samples = [{"x": rng.standard_normal((1, 16)).astype(np.float32)} for _ in range(3)]
-    quantized = quantize_model(model, samples).model
-    assert any(layer.kernel.by_rows for layer in lowered(quantized)[0])
-    assert not _cascades(quantized, ROOMY)
+    model = normalized_rows(16)
+    assert any(layer.kernel.by_rows for layer in lowered(model)[0])
+    assert not _cascades(model, ROOMY)

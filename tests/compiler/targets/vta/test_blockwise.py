@@ -83,16 +83,22 @@ def test_parts_begin_when_half_of_the_blocks_are_made() -> None:
     assert [group.ready(made) for made in (0, 16, 17, 18, 31, 32)] == [0, 0, 0, 1, 7, 8]
 
 
-def test_a_normalisation_is_not_made_in_parts_of_its_sums() -> None:
-    text = """rows (float[1, 8] x) => (float[1, 8] y) {
+def normalized_rows(width: int) -> onnx.ModelProto:
+    """A quantised dense layer of a row of ``width`` channels that is normalised first."""
+    text = f"""rows (float[1, {width}] x) => (float[1, 8] y) {{
         a = LayerNormalization<axis = -1>(x, one, zero) b = Sigmoid(a) y = MatMul(b, w)
-    }"""
+    }}"""
     graph = parser.parse_graph(text)
     rng = np.random.default_rng(2)
-    constants = {"one": np.ones(8), "zero": np.zeros(8), "w": rng.standard_normal((8, 8))}
+    weights = rng.standard_normal((width, 8))
+    constants = {"one": np.ones(width), "zero": np.zeros(width), "w": weights}
     for name, array in constants.items():
         graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), name))
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     model.ir_version = 8
-    samples = [{"x": rng.standard_normal((1, 8)).astype(np.float32)} for _ in range(3)]
-    assert not plan_of(quantize_model(model, samples).model, TINY).blockwise
+    samples = [{"x": rng.standard_normal((1, width)).astype(np.float32)} for _ in range(3)]
+    return quantize_model(model, samples).model
+
+
+def test_a_normalisation_is_not_made_in_parts_of_its_sums() -> None:
+    assert not plan_of(normalized_rows(8), TINY).blockwise
