@@ -13,9 +13,9 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from .choice import Choice
+from .items import Item
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
-from .place import Item
 from .stream import StreamedLayer
 from .tile_estimate import Tile
 

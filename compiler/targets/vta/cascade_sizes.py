@@ -11,10 +11,10 @@ from dovetail.isa.memories import Memory, Unit
 
 from .cascade import Sized, sized
 from .image import image_reads
+from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import RowCosts, Traffic
-from .place import Item
 from .rows import Reader, RowRing
 from .strips import Stripes, stripes_of
 

@@ -6,7 +6,8 @@ from itertools import accumulate
 
 from .block_cascade import Blocks
 from .choice import Change, Choice
-from .place import Item, NoRoomError
+from .items import Item
+from .place import NoRoomError
 from .tile_estimate import Tile
 from .ways import GRAINS, MOST_LAYERS, LayerWays, Room
 

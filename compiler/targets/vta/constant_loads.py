@@ -16,8 +16,8 @@ from .constants import SCALES, TABLES, DramMap, table_rows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .nest import Nest
-from .place import Grant, Ring
 from .record import Part
+from .ring import Grant, Ring
 
 __all__ = [
     "CONSTANTS",

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+from .bank_users import shared_banks
 from .cascade import Sized
 from .choice import Choice
-from .place import NoRoomError, shared_banks
+from .place import NoRoomError
 from .plan import Plan
 from .planner import Planner
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...loops.ir import LoopKind
 from .layers.definition import LoweredLayer
 from .nest import Loop, Nest
-from .place import Grant
+from .ring import Grant
 from .tensorize import Match, tensorize
 from .windows import Slots
 

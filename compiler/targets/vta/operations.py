@@ -27,10 +27,10 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
-from .place import Grant
 from .plan import Plan
 from .read_nests import BYTE, HIGH, LOW
 from .record import Frame, Part
+from .ring import Grant
 from .rows import Piece, RowBuffer
 from .schedules import AXES, Schedules
 from .stream import StreamedLayer

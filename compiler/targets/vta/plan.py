@@ -15,9 +15,11 @@ from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
 from .choice import Choice
+from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .place import PLAIN, Item, NoRoomError, Placing, place
+from .place import NoRoomError, place
+from .placing import PLAIN, Placing
 from .stream import StreamedLayer
 
 __all__ = ["Ends", "Placer", "Plan"]

@@ -21,7 +21,8 @@ from ...errors import ScheduleError
 from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Choice
-from .place import PLACINGS, NoRoomError
+from .place import NoRoomError
+from .placing import PLACINGS
 from .plan import Plan
 from .planner import Planner
 from .schedules import COARSE

@@ -10,8 +10,10 @@ from ...options import Overlap
 from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .choose import Chooser
+from .items import Item, activation_items
 from .layers.definition import LoweredLayer
-from .place import PLAIN, Item, NoRoomError, Placing, activation_items
+from .place import NoRoomError
+from .placing import PLAIN, Placing
 from .plan import Ends, Placer, Plan
 from .roof import roof_of
 from .schedules import Schedules

@@ -10,7 +10,8 @@ from .choice import Change, Choice
 from .deepen import deepest
 from .draft import Draft, make_draft, without_waits
 from .layers.activation import Activation
-from .place import PLACINGS, PLAIN, NoRoomError
+from .place import NoRoomError
+from .placing import PLACINGS, PLAIN
 from .plan import Plan
 from .planner import Planner
 from .refine import Trial, refine

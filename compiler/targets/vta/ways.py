@@ -14,10 +14,10 @@ from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .constants import constant_bytes
+from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
-from .place import Item
 from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import (
     ROW_PARTS,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.compiler.targets.vta.cascade_sizes import CascadeSizes
-from dovetail.compiler.targets.vta.place import activation_items
+from dovetail.compiler.targets.vta.items import activation_items
 
 from .test_cascade import SMALL, deep
 from .test_stream import lowered

@@ -1,4 +1,4 @@
-"""Placement of activations and of constants."""
+"""Placement of activations."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -6,23 +6,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dovetail.compiler.errors import DoesNotFitError
 from dovetail.compiler.loops.ir import Block, Function
 from dovetail.compiler.loops.parse import parse
-from dovetail.compiler.targets.vta.constants import DramMap
+from dovetail.compiler.targets.vta.bank_users import NEAR, shared_banks
+from dovetail.compiler.targets.vta.items import Item, activation_items
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
-from dovetail.compiler.targets.vta.place import (
-    NEAR,
-    PLAIN,
-    Item,
-    NoRoomError,
-    Placing,
-    Ring,
-    activation_items,
-    place,
-    shared_banks,
-)
+from dovetail.compiler.targets.vta.place import NoRoomError, place
+from dovetail.compiler.targets.vta.placing import PLAIN, Placing
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
@@ -121,39 +112,6 @@ def test_what_finds_no_room_is_named_with_what_lies_there() -> None:
     assert error.value.names == {"t0", "t1", "t2"}
 
 
-def test_a_ring_gives_out_its_words_in_turn_and_wraps() -> None:
-    ring = Ring(TINY, Memory.WGT)
-    assert [ring.take(50, "layer").start for _ in range(4)] == [0, 50, 100, 22]
-
-
-def test_a_ring_holds_a_grant_until_its_words_are_given_out_again() -> None:
-    ring = Ring(TINY, Memory.WGT)
-    first = ring.take(TINY.wgt_depth // 2, "layer")
-    second = ring.take(TINY.wgt_depth // 2, "layer")
-    assert ring.holds(first)
-    ring.take(1, "layer")
-    assert not ring.holds(first)
-    assert ring.holds(second)
-
-
-def test_a_ring_refuses_more_than_it_has() -> None:
-    with pytest.raises(DoesNotFitError, match="wgt scratchpad: 129 words required, 128 available"):
-        Ring(TINY, Memory.WGT).take(129, "layer")
-
-
-def test_constants_lie_aligned_and_apart() -> None:
-    dram = DramMap(TINY)
-    parts = [np.full(size, value, np.int8) for value, size in ((1, 3), (2, 200), (3, 64))]
-    place = dram.reserve(10)
-    addresses = [dram.add(part) for part in parts]
-    image = np.frombuffer(dram.image(), np.int8)
-    assert len(image) == dram.size
-    assert all(address % TINY.burst_bytes == 0 for address in addresses)
-    assert not image[place : place + 10].any()
-    for part, address in zip(parts, addresses, strict=True):
-        assert np.array_equal(image[address : address + part.size], part)
-
-
 PRODUCT = """
 function "{layer}"
   input {source}: int8[1] act
@@ -178,12 +136,6 @@ def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() ->
     bank = {name: start // TINY.bank_words(Memory.ACT) for name, start in places.items()}
     assert bank["t2"] != bank["t3"]
     assert bank["t2"] != bank["t1"]
-
-
-def test_equal_constants_share_their_place() -> None:
-    dram = DramMap(TINY)
-    first, other, again = (dram.add(np.full(8, value, np.int8)) for value in (1, 2, 1))
-    assert first == again != other
 
 
 @pytest.mark.parametrize("apart", range(-NEAR - 2, NEAR + 3))

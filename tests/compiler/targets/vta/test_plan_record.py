@@ -14,7 +14,7 @@ from dovetail.compiler.errors import ScheduleError
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.cascade import Sized
 from dovetail.compiler.targets.vta.draft import Draft
-from dovetail.compiler.targets.vta.place import PLACINGS
+from dovetail.compiler.targets.vta.placing import PLACINGS
 from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record
 from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.search import fastest

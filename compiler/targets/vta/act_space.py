@@ -1,0 +1,78 @@
+"""ACT while items are put into it one by one: where there is room, and the best place."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.memories import Memory
+
+from .bank_users import NEAR, Users
+from .items import Item
+from .placing import Placing
+
+__all__ = ["Space"]
+
+
+class Space:
+    """Where the first ``count`` of some items lie."""
+
+    def __init__(self, items: Sequence[Item], config: HardwareConfig) -> None:
+        self._items, self._depth = items, config.act_depth
+        self._users: list[Users] = []
+        self._bank = config.bank_words(Memory.ACT)
+        self._banks = np.arange(0, self._depth, self._bank)
+        self._words = np.array([item.words for item in items])
+        self._first = np.array([item.first for item in items])
+        self._last = np.array([item.last for item in items])
+        self.starts = np.zeros(len(items), np.int64)
+        self.count = 0
+
+    def add(self, start: int) -> None:
+        """Put the next item at word ``start``."""
+        self.starts[self.count] = start
+        self.count += 1
+
+    def room(self, item: Item, *, ends: bool = False) -> NDArray[np.int64]:
+        """Starts with nothing in the way that lives with ``item``, ascending: of banks, and after
+        others; with ``ends``, those before others, and at the end of ACT.
+        """
+        begin = self.starts[: self.count]
+        end = begin + self._words[: self.count]
+        busy = (self._first[: self.count] <= item.last) & (self._last[: self.count] >= item.first)
+        if ends:
+            starts = np.append(begin[busy] - item.words, self._depth - item.words)
+        else:
+            starts = np.concatenate([end, self._banks])
+        starts = np.unique(starts[(starts >= 0) & (starts + item.words <= self._depth)])
+        free = (end[busy] <= starts[:, None]) | (starts[:, None] + item.words <= begin[busy])
+        return starts[free.all(axis=1)]
+
+    def best(self, item: Item, starts: NDArray[np.int64], placing: Placing) -> int:
+        """The one of ``starts``, of ``item``, which comes next, with the fewest banks shared with
+        rivals; then perhaps in the fewest banks; then where what lay there was read least lately;
+        then the lowest.
+        """
+        begin = self.starts[: self.count]
+        end = begin + self._words[: self.count]
+        rivals = np.zeros(len(self._banks) + 1, np.int64)
+        near = (self._first[: self.count] <= item.last + NEAR) & (
+            self._last[: self.count] >= item.first - NEAR
+        )
+        while len(self._users) <= self.count:
+            item_of = self._items[len(self._users)]
+            self._users.append(Users.of(item_of, addends=placing.addends))
+        users = self._users[self.count]
+        for number in np.flatnonzero(near).tolist():
+            if weight := users.rivals(self._users[number], placing.same_layer):
+                first, last = begin[number] // self._bank, (end[number] - 1) // self._bank
+                rivals[first + 1 : last + 2] += weight
+        total = np.cumsum(rivals)
+        stops = starts + item.words
+        first, last = starts // self._bank, (stops - 1) // self._bank
+        shared = total[last + 1] - total[first]
+        over = (begin < stops[:, None]) & (starts[:, None] < end)
+        lately = np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)
+        banks = last - first if placing.few_banks else np.zeros_like(first)
+        return int(starts[np.lexsort((starts, lately, banks, shared))[0]])
