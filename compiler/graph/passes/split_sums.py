@@ -4,9 +4,7 @@
                                           y[m, n] = sum(p[s, m, n])
 
 The results alone would not fill the machine with blocks.  What follows the product follows the
-second sum, in the same kernel.  Parts are multiples of ``STEP`` elements, the most that a block of
-threads copies at a time, so rows stay aligned.  An estimate says how many are fastest, with the
-second kernel that adds them.
+second sum, in the same kernel.  An estimate of the target says how many parts are fastest.
 
 A product whose sums are split has an axis of two labels, and is not split again, so the pass ends.
 """
@@ -23,22 +21,12 @@ from ..rebuild import Rebuilding
 
 __all__ = ["SplitSums"]
 
-STEP, LEAST = 64, 256
-"""A part is a multiple of the first, and at least the second."""
 SMALLEST = 16
 """Rows and columns, at least: the threads of a block share each sum where there are fewer."""
-PARTS = (2, 3, 4, 6, 8, 12, 16)
-LAUNCH, EXCHANGED = 2.0, 4e6
-"""Microseconds of one kernel more, and bytes a microsecond that one leaves for the next; measured
-on an H100, 2026-11-26.
-"""
-SUM_BYTES = 4
-GAIN = 0.9
-"""Parts are worth it where they take at most so much of the time without."""
 
-Cost = Callable[[int, int, int, int, int, int], float]
-"""Microseconds of products side by side: their count, rows, columns, the length of sums, bytes of
-an operand's element, and elements that divide all rows of operands in memory, or 0.
+Parts = Callable[[int, int, int, int, int, int], int]
+"""Parts that are fastest for products side by side: their count, rows, columns, the length of sums,
+bytes of an operand's element, and elements that divide all rows of operands in memory, or 0.
 """
 
 
@@ -46,7 +34,7 @@ an operand's element, and elements that divide all rows of operands in memory, o
 class SplitSums:
     """See the module's docstring."""
 
-    cost: Cost
+    parts: Parts
     name: str = "split_sums"
 
     def run(self, graph: Graph) -> Graph:
@@ -54,7 +42,7 @@ class SplitSums:
         found = {
             node.output: parts
             for node in graph.nodes
-            if (parts := _parts(graph, node, self.cost)) > 1
+            if (parts := _parts(graph, node, self.parts)) > 1
         }
         if not found:
             return graph
@@ -73,7 +61,7 @@ class SplitSums:
         return rebuilding.build()
 
 
-def _parts(graph: Graph, node: Node, cost: Cost) -> int:
+def _parts(graph: Graph, node: Node, parts: Parts) -> int:
     """Into how many parts the sum of a node goes; 1 where it stays."""
     operator = node.operator
     if not isinstance(operator, Contract) or len(node.inputs) != 2 or len(operator.summed) != 1:
@@ -90,20 +78,10 @@ def _parts(graph: Graph, node: Node, cost: Cost) -> int:
     if min(height, width) < SMALLEST:
         return 1
     shared = prod(operator.sizes[each] for each in own[0] & own[1] - {label})
-    length, results = operator.sizes[label], shared * height * width
-    size = max(graph.types[name].dtype.bytes for name in node.inputs)
+    length, size = operator.sizes[label], max(graph.types[name].dtype.bytes for name in node.inputs)
     along = all(axes[-1] == ((label, 1),) for axes in operator.operands)
-
-    def time(parts: int) -> float:
-        depth = length // parts
-        whole = gcd(depth, *(graph.types[name].shape[-1] for name in node.inputs)) if along else 0
-        own = cost(shared * parts, height, width, depth, size, whole)
-        return own if parts == 1 else own + LAUNCH + 2 * SUM_BYTES * parts * results / EXCHANGED
-
-    fit = [each for each in PARTS if length % (each * STEP) == 0 and length >= each * LEAST]
-    times = {each: time(each) for each in fit}
-    best = min(times, key=times.__getitem__, default=1)
-    return best if best > 1 and times[best] < GAIN * time(1) else 1
+    whole = gcd(length, *(graph.types[name].shape[-1] for name in node.inputs)) if along else 0
+    return parts(shared, height, width, length, size, whole)
 
 
 def _split(operator: Contract, parts: int) -> Contract:

@@ -43,6 +43,7 @@ from ...program.memory import aligned
 from ...schedule.records import NO_RECORDS, KernelRecord, Records, StaleRecordWarning
 from ...schedule.rules.gpu.estimate import Work, tiled_microseconds
 from ...schedule.rules.gpu.group import schedule_group
+from ...schedule.rules.gpu.parts import best_parts
 from ...schedule.rules.gpu.tensor_tiles import least_microseconds
 from ...schedule.steps.trace import replay
 from .kernels import Kernel, Parameter, kernels_of, workspace_bytes
@@ -89,19 +90,21 @@ def passes_of(tensor_cores: bool, precision: Precision, hopper: bool = False) ->
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
         passes = (*passes, NarrowFloats(precision.dtype), *own)
     layout = (ChannelsLast(),) if tensor_cores else ()
-    cost = partial(_product_microseconds, tensor_cores, hopper)
-    return Pipeline((*passes, SplitSoftmax(), *layout, SplitSums(cost)))
+    parts = partial(_parts, tensor_cores, hopper)
+    return Pipeline((*passes, SplitSoftmax(), *layout, SplitSums(parts)))
 
 
-def _product_microseconds(tensor_cores: bool, hopper: bool, *numbers: int) -> float:
-    """See ``split_sums.Cost``."""
-    work = Work(*numbers)
+def _parts(tensor_cores: bool, hopper: bool, *numbers: int) -> int:
+    """See ``split_sums.Parts``."""
+    work, time = Work(*numbers), tiled_microseconds
     if tensor_cores and work.element_bytes < FLOAT_BYTES:
-        return least_microseconds(work, hopper)
-    return tiled_microseconds(work)
+        time = partial(least_microseconds, hopper=hopper)
+    return best_parts(work, time, LEAST_PART)[0]
 
 
 FLOAT_BYTES = 4
+LEAST_PART = 256
+"""Elements of a part of a product's sum."""
 ALIGNED_BYTES = 16
 MOST_WORKSPACE = 1 << 28
 """Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""

@@ -14,7 +14,6 @@ A thread then reads, and finds inside its border, each element once for four pro
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from ....errors import ScheduleError
 from ....loops.expressions import Constant, Expr
@@ -26,20 +25,13 @@ from ...steps.site import find_loop
 from .bind import bind_nests
 from .choice import DEFAULT, Choice, is_group
 from .estimate import Work, plain_microseconds, tiled_microseconds
+from .parts import best_parts
 from .product import product_of
 from .tensor_cores import on_tensor_cores, work_of
 from .tensor_tiles import least_microseconds
 from .thread_tiles import in_thread_tiles, sides_of
 
 __all__ = ["schedule_convolution"]
-
-STEP = 32
-"""A part of a sum is a multiple of it."""
-SUM_BYTES, ADDED_BYTES, LAUNCH = 4, 2.0e6, 2.5
-"""Bytes of a sum, bytes that are written and read again in a microsecond, and microseconds of one
-kernel more.
-"""
-PARTS = (2, 3, 4, 6, 8, 9, 12, 16)
 
 
 def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
@@ -86,22 +78,12 @@ def _in_threads(schedule: Schedule, choice: Choice) -> Schedule:
 
 
 def _in_parts(schedule: Schedule, time: Callable[[Work], float]) -> tuple[Schedule, float]:
-    """A product in the parts of its sum that an estimate finds fastest, with the time to add them;
-    often one.
-    """
-    work = _work(schedule)
-
-    def cost(parts: int) -> float:
-        split = replace(work, count=work.count * parts, depth=work.depth // parts)
-        bytes_ = 2 * SUM_BYTES * parts * work.rows * work.columns * (parts > 1)
-        return time(split) + bytes_ / ADDED_BYTES + LAUNCH * (parts > 1)
-
+    """A product in the parts of its sum that an estimate finds fastest, and their microseconds."""
+    parts, microseconds = best_parts(_work(schedule), time)
     product = product_of(schedule.function.body)
-    known = [each for each in PARTS if work.depth % (each * STEP) == 0]
-    parts = min((1, *known), key=cost)
     if parts > 1 and product is not None:
         schedule = schedule.split_sum(product.k[0], parts)
-    return schedule, cost(parts)
+    return schedule, microseconds
 
 
 def _work(schedule: Schedule) -> Work:
