@@ -32,6 +32,9 @@ __all__ = [
 DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
 """What NumPy raises for headers of ``.npy`` files that are none: it parses them as Python."""
 
+ARCHIVE = b"PK\x03\x04"
+"""How zip archives begin, and so ``.npz`` files."""
+
 
 def read_inputs(pairs: tuple[str, ...]) -> "dict[str, NDArray[np.generic]]":
     """The arrays of ``NAME=FILE.npy`` pairs, by name.
@@ -58,8 +61,15 @@ def read_array(path: Path, problem: str) -> "NDArray[Any]":
 
     try:
         with path.open("rb") as source:
+            if source.peek(len(ARCHIVE)).startswith(ARCHIVE):
+                raise InputError(
+                    f"{problem} as .npy: it is an archive of arrays (.npz); required one array: "
+                    "numpy.save writes one of them"
+                )
             found: NDArray[Any] = np.lib.format.read_array(source, allow_pickle=False)
-    except (OSError, MemoryError, *DAMAGED) as error:
+    except OSError as error:
+        raise InputError(f"{problem} as .npy: {error.strerror or error}") from None
+    except (MemoryError, *DAMAGED) as error:
         raise InputError(f"{problem} as .npy: {error}") from None
     return found
 

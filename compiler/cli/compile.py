@@ -30,7 +30,7 @@ __all__ = ["compile_command"]
 @click.option("-o", "--output", type=PATH, required=True, help="FILE.dvt")
 @click.option("--dump", type=PATH, help="Folder for every intermediate form.")
 @click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension (cpu)."
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
 )
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .arrays import read_inputs, write_outputs
+from .arrays import read_dimensions, read_inputs, write_outputs
 from .numbers import LARGEST, POSITIVE
 from .output import clear_errors, human, print_json, progress, table
 from .paths import PATH
@@ -29,6 +29,9 @@ __all__ = ["run"]
 )
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
+)
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
 )
 @click.option("--output-dir", type=PATH, default=Path(), help="For NAME.npy.")
 @click.option(
@@ -72,6 +75,7 @@ def run(
     records: tuple[str, ...],
     device: str,
     inputs: tuple[str, ...],
+    dims: tuple[str, ...],
     output_dir: Path,
     config_name: str | None,
     checked: Path | None,
@@ -106,7 +110,8 @@ def run(
         built = build_rtl([config], device)
     else:
         with progress(f"{opening(module)} {module.name}"):
-            loaded = open_module(module, target, record_paths(records), key)
+            sizes = read_dimensions(dims)
+            loaded = open_module(module, target, record_paths(records), key, sizes)
         _require_inputs(loaded, set(arrays))
         # A sandbox builds nothing: what it needs is there before, or it says so.
         built = 0.0 if sandbox else build_for(loaded, device)
@@ -131,8 +136,21 @@ def run(
     if as_json:
         print_json(figures)
     else:
-        rows: list[tuple[object, ...]] = [(n, v) for n, v in figures.items() if n != "checks"]
+        outputs: list[tuple[object, ...]] = [*figures.pop("outputs").items()]
+        human.print(table("Outputs", {"name": "left", "file": "left"}, outputs))
+        rows: list[tuple[object, ...]] = [
+            (name.replace("_", " "), _shown(name, value))
+            for name, value in figures.items()
+            if name != "checks"
+        ]
         human.print(table(f"{module.name} on {device}", {"figure": "left", "value": "right"}, rows))
+
+
+def _shown(name: str, value: object) -> str:
+    """A figure for people."""
+    if isinstance(value, float):
+        return f"{value:.1%}" if name.endswith("utilization") else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _require_inputs(module: "Module", given: set[str]) -> None:

@@ -10,7 +10,7 @@ from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.program import program_from_bytes
 
-from ..errors import DeviceError, ModuleError
+from ..errors import DeviceError, InputError, ModuleError
 from ..host import pack, pack_rows, pack_windows, unpack
 from ..manifest import Content
 from ..module import Module
@@ -122,8 +122,11 @@ class PartInput:
 
         Raises InputError for NaN that is to be quantised, ModuleError for steps that do not fit.
         """
-        for step in self.steps:
-            x = step.run(x)
+        try:
+            for step in self.steps:
+                x = step.run(x)
+        except InputError as error:
+            raise InputError(f"input {self.tensor.name!r}: {error}") from None
         if x.dtype != np.int8 or x.ndim not in (2, 4) or len(x) != 1:
             raise ModuleError(
                 f"input {self.tensor.name!r} becomes {x.dtype}{list(x.shape)}; required int8 of "

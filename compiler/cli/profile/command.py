@@ -38,7 +38,7 @@ __all__ = ["profile"]
 )
 @records_option
 @click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of an open dimension (cpu)."
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
 )
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
@@ -84,10 +84,11 @@ def profile(
             )
         _cpu(model, read_inputs(inputs), read_dimensions(dims), threads, html, as_json)
         return
-    if dims or threads > 1:
-        raise click.UsageError("--dim and --threads are of code for the CPU; required --target cpu")
-    found = _profile(model, target, device, inputs, records)
-    other = _profile(against, target, device, inputs) if against else None
+    if threads > 1:
+        raise click.UsageError("--threads is of code for the CPU; required --target cpu")
+    sizes = read_dimensions(dims)
+    found = _profile(model, target, device, inputs, sizes, records)
+    other = _profile(against, target, device, inputs, sizes) if against else None
     written = []
     if html:
         from .page import profile_page
@@ -156,7 +157,12 @@ def _cpu(
 
 
 def _profile(
-    model: Path, target: str, device: str, inputs: tuple[str, ...], records: tuple[str, ...] = ()
+    model: Path,
+    target: str,
+    device: str,
+    inputs: tuple[str, ...],
+    dims: dict[str, int],
+    records: tuple[str, ...] = (),
 ) -> "Profile":
     """Compile if need be, run once, explain."""
     from dovetail.runtime.accelerator.part import accelerator_part
@@ -168,7 +174,7 @@ def _profile(
     from ..programs import open_module, opening
 
     with progress(f"{opening(model)} {model.name}"):
-        module = open_module(model, target, record_paths(records))
+        module = open_module(model, target, record_paths(records), dims=dims)
     if module.target == "cpu":
         raise DeviceError(
             f"{model} was compiled for the CPU, without clocks; profile the model with --target cpu"

@@ -1,5 +1,6 @@
 """The inputs that a model declares."""
 
+import shlex
 from collections.abc import Mapping
 
 import onnx
@@ -8,7 +9,7 @@ from ...errors import ModelError, UnsupportedOperatorError
 from ..source import InputSignature
 from .element_types import ELEMENT_TYPES, type_name
 
-__all__ = ["bind_dimensions", "input_signatures"]
+__all__ = ["bind_dimensions", "input_signatures", "open_shape_error"]
 
 
 def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
@@ -40,6 +41,27 @@ def input_signatures(model: onnx.ModelProto) -> tuple[InputSignature, ...]:
             raise UnsupportedOperatorError(f"input {value.name!r} has elements of type {said}")
         found.append(InputSignature(value.name, shape, str(kind)))
     return tuple(found)
+
+
+def open_shape_error(
+    model: onnx.ModelProto, name: str, shape: tuple[int | None, ...]
+) -> ModelError:
+    """The error for an input whose ``shape`` is open: how each size that has a name is given."""
+    (value,) = (each for each in model.graph.input if each.name == name)
+    dims = value.type.tensor_type.shape.dim
+    sizes = [
+        (dim.dim_param or "?") if size is None else str(size)
+        for dim, size in zip(dims, shape, strict=True)
+    ]
+    named = [
+        f"--dim {shlex.quote(dim.dim_param)}=SIZE"
+        for dim, size in zip(dims, shape, strict=True)
+        if size is None and dim.dim_param
+    ]
+    bind = f"bind its open sizes ({' '.join(dict.fromkeys(named))}), or " if named else ""
+    return ModelError(
+        f"input {name!r} has shape [{', '.join(sizes)}]; {bind}export the model with fixed ones"
+    )
 
 
 def bind_dimensions(model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:

@@ -19,7 +19,7 @@ from .context import Value
 from .element_types import ELEMENT_TYPES, type_name
 from .model import ImportRecord, import_model
 from .node import is_quantized_kind
-from .signatures import bind_dimensions, input_signatures
+from .signatures import bind_dimensions, input_signatures, open_shape_error
 from .split import early_model, late_model
 
 __all__ = ["ModelSource", "SourceModel"]
@@ -193,11 +193,7 @@ class SourceModel:
                 for axis, size in enumerate(each.shape)
             )
             if None in shape:
-                sizes = ", ".join("?" if size is None else str(size) for size in shape)
-                raise ModelError(
-                    f"input {each.name!r} has shape [{sizes}]; bind its open sizes (--dim), or "
-                    "export the model with fixed ones"
-                )
+                raise open_shape_error(self.proto, each.name, shape)
             kind = TensorType(tuple(size or 0 for size in shape), each.dtype)
             values[each.name] = Tensor(builder.input(each.name, kind), kind)
         record = ImportRecord()

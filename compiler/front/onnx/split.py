@@ -12,12 +12,14 @@ __all__ = ["early_model", "late_model"]
 
 def early_model(model: onnx.ModelProto, roots: set[str]) -> onnx.ModelProto:
     """The model without the nodes whose first outputs are ``roots``, and without what reads their
-    results.  What those read of the others are outputs too.
+    results.  What those read of the others are outputs too, but for the model's own inputs.
     """
     late, early = _apart(model, roots)
     made = {name for node in late for name in node.output}
     kept = [value for value in model.graph.output if value.name not in made]
-    names = dict.fromkeys([*(value.name for value in kept), *_between(model, late, early)])
+    given = {value.name for value in model.graph.input}
+    between = (name for name in _between(model, late, early) if name not in given)
+    names = dict.fromkeys([*(value.name for value in kept), *between])
     known = {value.name: value for value in (*model.graph.value_info, *kept)}
     outputs = [known.get(name) or onnx.ValueInfoProto(name=name) for name in names]
     return _model(model, early, list(model.graph.input), outputs)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Instruction, Load
+from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
@@ -27,6 +27,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
+from .long_moves import moves
 from .plan import Plan
 from .read_nests import BYTE, HIGH, LOW
 from .record import Frame, Part
@@ -238,16 +239,26 @@ class Builder:
             parts |= constants.keys() & {"add_bias"}
         whole = [name for name in constants if name not in parts]
         rooms = sum(prod(n.target.buffer.shape[:-1]) for n in kernel.nests if n.makes_row)
+        held = {}
         for name in whole:
             beside: int | None = None
             if alone and not planned.tiling.parted:
                 alike = (each for each in whole if CONSTANTS[each][0] is CONSTANTS[name][0])
                 beside = rooms + sum(len(constants[each]) for each in alike)
-            bases[name] = self._load(number, layer, constants[name], Part(name, ()), beside).start
+            held[name] = self._load(number, layer, constants[name], Part(name, ()), beside)
+            bases[name] = held[name].start
         for nest in kernel.nests:
             if nest.makes_row:
                 rows = prod(nest.target.buffer.shape[:-1])
                 bases[nest.name] = self._loader.room(rows, layer).start
+        for name, grant in held.items():
+            if not self._loader.holds(name, grant):
+                memory = CONSTANTS[name][0]
+                raise DoesNotFitError(
+                    f"layer {layer.name!r}: {memory.value} scratchpad: its constants together take "
+                    f"more than the {self.config.depth(memory)} words available; use a "
+                    f"configuration with a deeper {memory.name}"
+                )
         loops = kernel.tiles
         nests = [TileNest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
         return LayerRun(number, layer, loops, tuple(nests), constants, bases, {}, {})
@@ -363,4 +374,8 @@ class Builder:
         holds: Frame | Part | None = None,
     ) -> None:
         sums = tile if sums_in_acc(instruction) else None
-        self.operations.append(UnitOperation(instruction, number, sums, holds))
+        pieces: Iterable[Instruction] = (instruction,)
+        if isinstance(instruction, Load | Store):
+            pieces = moves(instruction, self.config)
+        for each in pieces:
+            self.operations.append(UnitOperation(each, number, sums, holds))

@@ -14,11 +14,15 @@ from ...graph.operators.integer.windows import Upsample2d
 from ...graph.operators.movement import Reshape
 
 __all__ = [
+    "ROW_PARTS",
     "is_softmaxed",
     "lane_fill",
     "must_end_low",
     "row_problem",
 ]
+
+ROW_PARTS = 4
+"""Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
 
 NEEDS = {
     RowSoftmax: "softmax needs",
@@ -55,6 +59,11 @@ def row_problem(
     needs = NEEDS.get(type(operator))
     if needs and not row_words:
         return f"{where}: the configuration has no row_parameters, which {needs}"
+    if needs and row_words < ROW_PARTS:
+        return (
+            f"{where}: par scratchpad: {ROW_PARTS} words required for parameters of rows, "
+            f"{row_words} available; use a configuration with a deeper PAR"
+        )
     match operator:
         case RowSoftmax():
             return _softmax_problem(graph, node, makers, readers, lanes)

@@ -14,13 +14,13 @@ from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .nest import Kernel, Ref, Total
 from .read_nests import BYTE, HIGH, LOW
+from .row_problems import ROW_PARTS
 from .schedules import AXES, Scheduled, Tiling
 from .tile_estimate import CONSTANTS, Estimator, Tile
 from .windows import SLOTS, Window, localized, windows_of
 
 __all__ = [
     "PARAMETERS",
-    "ROW_PARTS",
     "StreamedLayer",
     "TileError",
     "best_tile",
@@ -34,9 +34,6 @@ PARAMETERS = ("bias", "scale")
 
 OUTER = (("y", "x", "c"), ("c", "y", "x"))
 """Orders of the loops over tiles: inputs stay for all channels, or weights for all places."""
-
-ROW_PARTS = 4
-"""Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
 
 CRAMPED = 1.5
 """Times the cycles of a layer's fastest tile.  Where no tile that takes as few fits in ACT, sums

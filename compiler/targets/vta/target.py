@@ -10,7 +10,7 @@ from dovetail.runtime.parts import Part
 from dovetail.vta_sim.timing import time_program
 
 from ...errors import ModelError, TargetError, UnsupportedOperatorError
-from ...front.source import Imported, Source
+from ...front.source import Imported, NeedsValueError, Source
 from ...graph.ir import Graph
 from ...graph.partition import Piece, Placement, Plan, Refusal, cut, place_nodes
 from ...graph.passes.integer_layers.recognition import (
@@ -45,10 +45,11 @@ class Vta:
         return f"vta:{self.config.name}"
 
     def load(self, model: Source, dims: Mapping[str, int]) -> Imported:
-        """The graph for a batch of 1."""
-        if dims:
-            raise ModelError(f"dimensions {sorted(dims)} are bound; only target cpu has open ones")
-        return model.to_graph_and_rest(batch=1)
+        """The graph with ``dims`` fixed, for a batch of 1 where that is open."""
+        try:
+            return model.bind(dims).to_graph_and_rest(batch=1)
+        except NeedsValueError as error:
+            raise ModelError(f"{error}, and nothing runs before it; compile it for cpu") from None
 
     def plan(self, model: Imported) -> Plan:
         """Pieces of integer layers that the accelerator has, and those between them."""

@@ -13,14 +13,15 @@ from .blockwise import blockwise
 from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
 from .choice import Choice
+from .constant_loads import CONSTANTS
 from .constants import constant_bytes
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
+from .row_problems import ROW_PARTS
 from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import (
-    ROW_PARTS,
     StreamedLayer,
     TileError,
     best_tile,
@@ -60,10 +61,11 @@ def limits_of(config: HardwareConfig) -> Limits:
 def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
     """Whether half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
     nothing = np.zeros((1, 0))
+    parameters = (name for name, (memory, _) in CONSTANTS.items() if memory is Memory.PAR)
     sizes = {
         Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].size,
         Memory.TAP: layer.constants.get("taps", nothing).size,
-        Memory.PAR: layer.constants.get("bias", nothing).size,
+        Memory.PAR: sum(layer.constants.get(name, nothing).size for name in parameters),
     }
     return all(
         size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()

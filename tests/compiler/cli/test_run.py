@@ -1,9 +1,11 @@
 """The command ``dovetail run``: modules, and programs by themselves."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from .commands import PROGRAM, invoke, refused
@@ -15,7 +17,10 @@ def test_the_cpu_gives_the_same_bytes(digits_model: Path, tmp_path: Path, image:
         path, folder = tmp_path / f"{device}.dvt", tmp_path / device
         assert invoke("compile", digits_model, "--target", target, "-o", path).exit_code == 0
         arguments = ("--device", device, "--input", f"image={image}", "--output-dir", folder)
-        assert invoke("run", path, *arguments).exit_code == 0
+        done = invoke("run", path, *arguments)
+        assert done.exit_code == 0
+        assert str(folder / "logits.npy") in "".join(done.stderr.split())
+        assert bool(re.search(r"utilization .* \d\d\.\d% ", done.stderr)) is (device == "sim")
         outputs.append((folder / "logits.npy").read_bytes())
     assert outputs[0] == outputs[1]
 
@@ -86,17 +91,20 @@ def test_run_refuses_wrong_inputs(module_file: Path, tmp_path: Path, image: Path
     (tmp_path / "cut.npy").write_bytes(image.read_bytes()[:-4])
     (tmp_path / "header.npy").write_bytes(image.read_bytes()[:9])
     (tmp_path / "quote.npy").write_bytes(image.read_bytes().replace(b"'<f4'", b"'<f4,"))
-    (tmp_path / "zip.npy").write_bytes(b"PK\x03\x04 and no archive")
+    with (tmp_path / "zip.npy").open("wb") as archive:
+        np.savez(archive, image=right)
+    (tmp_path / "folder.npy").mkdir()
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     for name, message in (
         ("shape", "float32[1, 8, 8]; required float32[1, 1, 8, 8]"),
         ("batch", "float32[2, 1, 8, 8]; required float32[1, 1, 8, 8]"),
         ("dtype", "float64[1, 1, 8, 8]; required float32[1, 1, 8, 8]"),
-        ("nan", "64 of 64 values are NaN"),
+        ("nan", "input 'image': 64 of 64 values are NaN"),
         ("cut", "as .npy"),
         ("header", "as .npy"),
         ("quote", "as .npy"),
-        ("zip", "as .npy"),
+        ("zip", "as .npy: it is an archive of arrays (.npz); required one array"),
+        ("folder", "as .npy: Is a directory"),
         ("objects", "as .npy"),
         ("absent", "No such file"),
     ):
@@ -140,3 +148,18 @@ def test_run_refuses_wrong_modules_and_devices(
         arguments = ("--device", device, "--input", f"image={image}", "--output-dir", tmp_path)
         refused(invoke("run", module_file, *arguments), message)
     assert not (tmp_path / "logits.npy").exists()
+
+
+def test_open_sizes_of_a_model_are_given(one_layer_model: Path, tmp_path: Path) -> None:
+    model = onnx.load(one_layer_model)
+    (given,) = model.graph.input
+    shape = [each.dim_value for each in given.type.tensor_type.shape.dim]
+    given.type.tensor_type.shape.dim[2].dim_param = "rows"
+    onnx.save(model, tmp_path / "open.onnx")
+    size = f"rows={shape[2]}"
+    np.save(tmp_path / "x.npy", np.zeros(shape, np.int8))
+    arguments = ("--input", f"{given.name}={tmp_path / 'x.npy'}", "--output-dir", tmp_path)
+    refused(invoke("run", tmp_path / "open.onnx", *arguments), "--dim rows=SIZE")
+    for command in (("run", *arguments), ("profile", *arguments[:2])):
+        done = invoke(command[0], tmp_path / "open.onnx", *command[1:], "--dim", size, "--json")
+        assert json.loads(done.stdout)["cycles"] > 0

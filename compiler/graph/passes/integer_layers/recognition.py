@@ -111,9 +111,14 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
     """
     heavy = next((node for node in graph.nodes if isinstance(node.operator, HEAVY)), None)
     if heavy is not None and not is_quantized(graph):
+        label, floats = _label(heavy, kinds), graph.types[heavy.output].dtype.is_float
+        found, what = (
+            (f"float model: {label} computes in floats", "the model")
+            if floats
+            else (f"{label} has no scales but those that a run computes", "the float model")
+        )
         raise ModelError(
-            f"float model: {_label(heavy, kinds)} computes in {graph.types[heavy.output].dtype}; "
-            "required an int8 model in QDQ or QLinear form; quantise the model first, with "
+            f"{found}; required an int8 model in QDQ or QLinear form; quantise {what} first, with "
             "dovetail quantize MODEL --data INPUTS -o MODEL_int8.onnx, or compile it for cpu"
         )
     state = State(graph)

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from dovetail.compiler.errors import ModelError, TargetError, UnsupportedOperatorError
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.front.source import Imported
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.partition import Plan
@@ -11,6 +13,7 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.target import DEFAULT_CONFIG, Vta, find_vta
 from dovetail.isa.configs import find_config
 
+from ....end_to_end.models import Network
 from ....end_to_end.test_attention import F32, WIDTH, Rows
 from ...graph.passes.integer_layers.models import integer_graph
 
@@ -57,12 +60,38 @@ def test_a_target_is_found_by_its_configurations_name() -> None:
         find_vta("tinny")
 
 
+def test_sizes_that_are_given_leave_none_open() -> None:
+    net = Network(np.random.default_rng(1))
+    proto = net.model(net.conv(net.input(3, 4, 4), 4))
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim, "BCHW", strict=True):
+        dim.dim_param = name if name != "H" else "rows, and more"
+    said = r"shape \[1, C, rows, and more, 4\]; .* \(--dim C=SIZE --dim 'rows, and more'=SIZE"
+    with pytest.raises(ModelError, match=said):
+        find_vta("tiny").load(SourceModel(proto), {"W": 4})
+    found = find_vta("tiny").load(SourceModel(proto), {"C": 3, "rows, and more": 4, "W": 4})
+    assert [found.graph.types[name].shape for name in found.graph.inputs] == [(1, 3, 4, 4)]
+
+
+def test_a_model_with_data_in_its_first_shape_is_for_cpus() -> None:
+    """The condition is an input: it is none of the outputs of what can be imported."""
+    bodies = {}
+    for branch, axes in (("then_branch", [0]), ("else_branch", [0, 1])):
+        y = helper.make_tensor_value_info(branch, TensorProto.FLOAT, None)
+        node = helper.make_node("ReduceMax", ["x"], [branch], axes=axes, keepdims=0)
+        bodies[branch] = helper.make_graph([node], branch, [], [y])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    c = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], **bodies)], "if", [x, c], [y])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(ModelError, match=r"value of .c., which .* and nothing runs before it; co"):
+        find_vta("tiny").load(SourceModel(proto), {})
+
+
 def test_open_sizes_are_refused() -> None:
     class Never:
         def __getattr__(self, name: str) -> None:
             raise AssertionError(name)
 
-    with pytest.raises(ModelError, match=r"dimensions \['n'\] are bound; only target cpu"):
-        find_vta("tiny").load(Never(), {"n": 2})  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="fixed sizes only"):
         find_vta("tiny").compile_open(Never(), {}, CompileOptions())  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from dovetail.compiler.front import integer
 from dovetail.compiler.front.onnx.source import ModelSource
@@ -20,7 +20,10 @@ from dovetail.compiler.graph.verify import verify
 
 Array = NDArray[Any]
 F32 = np.float32
-ELEMENT_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
+ELEMENT_TYPES = {
+    name: helper.np_dtype_to_tensor_dtype(np.dtype(name))
+    for name in ("int8", "uint8", "int32", "float32")
+}
 
 
 @dataclass

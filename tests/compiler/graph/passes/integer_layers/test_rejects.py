@@ -62,6 +62,13 @@ def float_model() -> onnx.ModelProto:
     return b.build({"x": ("float32", SHAPE)}, y, "float32")
 
 
+def dynamic_model() -> onnx.ModelProto:
+    b = ModelBuilder()
+    w = b.constant(np.ones((4, 3, 3, 3), np.int8))
+    y = b.node("ConvInteger", ["x", w])
+    return b.build({"x": ("int8", SHAPE)}, y, "int32")
+
+
 def half_float_model() -> onnx.ModelProto:
     b = ModelBuilder()
     w = b.dequantize(b.constant(np.ones((4, 3, 3, 3), np.int8)), 0.01, np.int8(0))
@@ -104,12 +111,13 @@ LARGE = np.full(4, 2**31 - 1, np.int32)
 PADS = np.array([0, 1, 0, 0, 0, 0, 0, 0], np.int64)
 
 MODEL_ERRORS: list[tuple[Callable[[], onnx.ModelProto], str]] = [
-    (float_model, r"float model: node 'conv2' \(Conv\) computes in float32; required an int8"),
+    (float_model, r"float model: node 'conv2' \(Conv\) computes in floats; required an int8"),
+    (dynamic_model, r"\(ConvInteger\) has no scales but those that a run computes; .* float model"),
     (dangling, r"\(Relu\) reads 'nowhere', which no node before it computes"),
     (mixed_zero_point, r"\(DequantizeLinear\).*: found zero point uint8\[\], required int8"),
     (lambda: conv_model(group=2), r"\(Conv\).*float32\[4, 3, 3, 3\], required 6 channels"),
     (lambda: conv_model(shape=(1, 3, 2, 2)), r"\(Conv\): a window of 3 on 2"),
-    (lambda: conv_model(shape=(1, 3, "H", "W")), r"input 'x' has shape \[1, 3, \?, \?\]; bind"),
+    (lambda: conv_model(shape=(1, 3, "H", "W")), r"input 'x' has shape \[1, 3, H, W\]; bind"),
     (lambda: transposed(dilations=[2]), r"\(ConvTranspose\) is malformed"),
     (lambda: one_node("Reshape", np.array([1, 5], np.int64)), r"\(Reshape\).*required 5 elements"),
 ]
