@@ -1,14 +1,22 @@
 """Building a graph anew, node by node."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
+from .emitter import Emitter
+from .formulas import Term
 from .ir import Graph, GraphBuilder, Node
 from .operators.movement import Reshape
 from .operators.protocol import TensorOperator
+from .passes.eliminate_dead import EliminateDead
 
-__all__ = ["Rebuilding", "replaced"]
+__all__ = ["Rebuilding", "Terms", "replaced", "with_formulas"]
+
+Found = TypeVar("Found")
+Terms = Callable[[str], Term]
+"""The term of a tensor by its name."""
 
 
 @dataclass(slots=True)
@@ -101,3 +109,31 @@ def replaced(graph: Graph, found: Mapping[str, tuple[TensorOperator, tuple[str, 
         made = rebuilding.builder.node(operator, names, node.output, node.origin)
         rebuilding.replace(node, (made,))
     return rebuilding.build()
+
+
+def with_formulas(
+    graph: Graph,
+    found: Mapping[str, Found],
+    formula: Callable[[Node, Found, Terms], Term],
+) -> Graph:
+    """The graph in which formulas give the outputs ``found``; ``graph`` itself where it has none.
+
+    formula: of a node, what was found there, and terms for tensors of ``graph``, by name.
+    What nothing reads any more goes.
+    """
+    if not found:
+        return graph
+    rebuilding = Rebuilding(graph)
+    emitter = Emitter(rebuilding.builder)
+
+    def term(name: str) -> Term:
+        return Term(emitter, emitter.tensor(rebuilding.tensor(name)))
+
+    for node in graph.nodes:
+        if node.output not in found:
+            rebuilding.copy(node)
+            continue
+        emitter.origin = node.origin
+        result = formula(node, found[node.output], term)
+        rebuilding.replace(node, (result.tensor.name,))
+    return EliminateDead().run(rebuilding.build())

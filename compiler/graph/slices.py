@@ -1,29 +1,20 @@
 """The part of a graph under construction that some tensors depend on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from .ir import Graph, GraphBuilder
+from .passes.eliminate_dead import EliminateDead
 
 __all__ = ["slice_graph"]
 
 
 def slice_graph(builder: GraphBuilder, outputs: Sequence[str]) -> Graph:
     """The graph of ``outputs``, with the inputs and constants that it reads."""
-    needed = set(outputs)
-    nodes = []
-    for node in reversed(builder.nodes):
-        if needed.intersection(node.outputs):
-            needed.update(node.inputs)
-            nodes.append(node)
-    constants = {name: array for name, array in builder.constants.items() if name in needed}
-    inputs = tuple(name for name in builder.inputs if name in needed)
-    kept = {*inputs, *constants, *(name for node in nodes for name in node.outputs)}
-    types = {name: kind for name, kind in builder.types.items() if name in kept}
-    return Graph(
-        inputs,
-        tuple(dict.fromkeys(outputs)),
-        tuple(reversed(nodes)),
-        MappingProxyType(constants),
-        MappingProxyType(types),
-    )
+    graph = EliminateDead().run(builder.build(tuple(dict.fromkeys(outputs))))
+    read = {*graph.outputs, *(name for node in graph.nodes for name in node.inputs)}
+    unread = {name for name in graph.inputs if name not in read}
+    types = {name: kind for name, kind in graph.types.items() if name not in unread}
+    inputs = tuple(name for name in graph.inputs if name in read)
+    return replace(graph, inputs=inputs, types=MappingProxyType(types))

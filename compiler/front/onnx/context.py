@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...errors import ModelError, UnsupportedOperatorError
-from ...graph.emitter import Emitter, Tensor
-from ...graph.folding import evaluation_work, is_worth_folding
+from ...errors import UnsupportedOperatorError
+from ...graph.emitter import Tensor
 from ...graph.ir import Array
 from ...graph.narrow import Narrow
 from ...graph.operators.elementwise import Where
 from ...graph.operators.movement import Expand
 from ...graph.operators.protocol import Fusion, TensorOperator
 from ...graph.operators.quantization import DequantizeLinear
-from ...graph.types import TensorType
-from ...pipeline.limits import Budget
+from ..emitter import LimitedEmitter
 from ..source import NeedsValueError
 from .node import OnnxNode
 
@@ -35,10 +33,6 @@ __all__ = [
     "required",
     "with_narrow",
 ]
-
-LARGEST_TENSOR = 64 << 30
-"""Bytes."""
-
 
 NARROW = {str(each): each for each in Narrow}
 
@@ -77,20 +71,17 @@ Body = Callable[[onnx.GraphProto, tuple[Value, ...]], tuple[Value, ...]]
 
 
 @dataclass(slots=True)
-class ImportContext(Emitter):
+class ImportContext(LimitedEmitter):
     """The graph so far, and the node that is being converted.
 
     Constants that are dequantised stay nodes of the graph, and so does what is computed of them
     alone: passes tell integer layers by them.  Their values are known nevertheless.
 
-    budget: what the import may take, of all contexts of a model together.
     opset: of the node's domain.
-    origin: the name of the model's node, for error messages and the graph's nodes.
     resolve: computes a tensor's value, given its name; None when a model is compiled without data.
     """
 
     resolve: Callable[[str], Array] | None = None
-    budget: Budget = field(default_factory=Budget)
     opset: int = 0
     body: Body | None = None
     nested: "Nested | None" = None
@@ -123,9 +114,7 @@ class ImportContext(Emitter):
         narrow: Narrow | None,
         fold: bool,
     ) -> tuple[Tensor, ...]:
-        given = [each.type for each in inputs]
-        known = fold and all(self.known(each) for each in inputs)
-        known = known and is_worth_folding(operator, operator.result(tuple(given)), given)
+        known = fold and self.folds(operator, inputs)
         stays = isinstance(operator, DequantizeLinear) or any(
             each.name in self._computed for each in inputs
         )
@@ -133,49 +122,18 @@ class ImportContext(Emitter):
             arrays = self.computed(operator, [self.value(each) for each in inputs])
             return tuple(with_narrow(self.constant(array), narrow) for array in arrays)
         used = tuple(self._resolved.get(each.name, each).name for each in inputs)
-        self.budget.add(self.where)
-        names = self.builder.node_outputs(operator, used, self.origin, self.origin)
-        for number, name in enumerate(names):
-            self._require_small(self.builder.types[name])
-            if known:
-                self._computed[name] = operator, tuple(inputs), number
-        return tuple(Tensor(name, self.builder.types[name], narrow) for name in names)
-
-    def _require_small(self, kind: TensorType) -> None:
-        if kind.elements * kind.dtype.bytes > LARGEST_TENSOR:
-            raise ModelError(f"{self.where}: a tensor of {kind}; required at most 64 GiB")
-
-    @property
-    def where(self) -> str:
-        """The node that is being converted, for messages."""
-        return f"node {self.origin!r}" if self.origin else "constants of the model"
-
-    def computed(self, operator: TensorOperator, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """The operator's results, taken from the budget.
-
-        Raises CompileLimitError when it takes too much.
-        """
-        given = [TensorType(each.shape, str(each.dtype)) for each in inputs]
-        results = operator.result(tuple(given))
-        self.budget.require_room(self.where, sum(each.elements for each in results))
-        self.budget.compute(self.where, evaluation_work(operator, results, given))
-        return operator.evaluate(inputs)
-
-    def require_room(self, *sizes: int) -> None:
-        """Raise CompileLimitError unless a constant of ``sizes`` may be made."""
-        self.budget.require_room(self.where, *sizes)
+        made = self.added(operator, used)
+        if known:
+            for number, each in enumerate(made):
+                self._computed[each.name] = operator, tuple(inputs), number
+        return tuple(with_narrow(each, narrow) for each in made)
 
     def constant(self, array: object, dtype: object = None) -> Tensor:
-        """A constant; small ones that are equal are one tensor.
-
-        Raises CompileLimitError when all of the model's together are too large.
-        """
+        """As ``LimitedEmitter``; elements with another meaning are bytes."""
         value: Array = np.asarray(array, dtype)  # type: ignore[call-overload]
-        self.budget.make(self.where, value.size)
         narrow = narrow_of(value)
-        if narrow is not None:
-            return with_narrow(Emitter.constant(self, value.view(np.uint8)), narrow)
-        return Emitter.constant(self, value)
+        given = value if narrow is None else value.view(np.uint8)
+        return with_narrow(LimitedEmitter.constant(self, given), narrow)
 
     def capture(self, value: "Value") -> "Value":
         """A value from around the body: known tensors become constants, others inputs."""

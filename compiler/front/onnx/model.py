@@ -10,9 +10,10 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ...errors import GraphError, ModelError, UnsupportedOperatorError
+from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, GraphBuilder
 from ...pipeline.limits import Budget
+from ..faults import faults_of
 from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value
 from .element_types import element_type
@@ -76,13 +77,6 @@ def import_model(
             record.kinds[_node(proto, position).name] = proto.op_type
     names = [each.name for each in model.graph.output]
     return tuple(zip(names, results, strict=True))
-
-
-MALFORMED = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(RuntimeError, TypeError, ValueError),
-)
-"""What converters raise for attributes and inputs of a form they do not expect."""
 
 
 @dataclass(slots=True)
@@ -160,15 +154,8 @@ class _Walker:
         domain = proto.domain or "ai.onnx"
         context.opset = self.opsets.get(domain, 0)
         inputs = tuple(self.lookup(name, str(node)) if name else None for name in proto.input)
-        try:
+        with faults_of(node, node.name):
             outputs = self.convert(proto, node, inputs)
-        except GraphError as error:
-            said = str(error).removeprefix(f"node {node.name!r}: ")
-            raise ModelError(f"{node}: {said}") from None
-        except MemoryError as error:
-            raise ModelError(f"{node} needs more memory than there is: {error}") from None
-        except MALFORMED as error:
-            raise ModelError(f"{node} is malformed: {type(error).__name__}: {error}") from error
         for name, value in zip(proto.output, outputs, strict=False):
             if name and value is not None:
                 self.scopes[-1][name] = value

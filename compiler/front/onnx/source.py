@@ -11,7 +11,7 @@ from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.emitter import Tensor
 from ...graph.ir import Array, Graph, GraphBuilder
-from ...graph.slices import slice_graph
+from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.types import TensorType
 from ...pipeline.limits import Budget
 from ..source import Imported, InputSignature, NeedsValueError
@@ -231,8 +231,4 @@ def _graph(
         for _, value in outputs
     ]
     builder.export(tensors, names)
-    found = slice_graph(builder, names)
-    return Graph(
-        tuple(builder.inputs), found.outputs, found.nodes, found.constants,
-        {**found.types, **{name: builder.types[name] for name in builder.inputs}},
-    )  # fmt: skip
+    return EliminateDead().run(builder.build(tuple(dict.fromkeys(names))))

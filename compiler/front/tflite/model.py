@@ -4,19 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import GraphError, ModelError, UnsupportedOperatorError
+from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term
+from ..faults import faults_of
 from .context import ImportContext
 from .node import Node
 from .schema import Operation, Subgraph, TensorInfo
 
 __all__ = ["convert_subgraph"]
-
-MALFORMED = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(RuntimeError, TypeError, ValueError),
-)
-"""What converters raise for attributes and inputs of a form they do not expect."""
 
 
 def convert_subgraph(
@@ -81,16 +76,8 @@ def _convert(node: Node) -> tuple[Term, ...]:
     converter = node.context.converters.get(operation.kind)
     if converter is None:
         raise UnsupportedOperatorError(f"{operation}: operator {operation.kind} is not supported")
-    try:
-        with np.errstate(all="ignore"):
-            results = converter(node)
-    except GraphError as error:
-        said = str(error).removeprefix(f"node {operation.name!r}: ")
-        raise ModelError(f"{operation}: {said}") from None
-    except MemoryError as error:
-        raise ModelError(f"{operation} needs more memory than there is: {error}") from None
-    except MALFORMED as error:
-        raise ModelError(f"{operation} is malformed: {type(error).__name__}: {error}") from error
+    with faults_of(operation, operation.name), np.errstate(all="ignore"):
+        results = converter(node)
     return results if isinstance(results, tuple) else (results,)
 
 

@@ -8,7 +8,7 @@ from ...errors import ModelError
 from ...graph.emitter import Tensor
 from ...graph.formulas import Term
 from ...graph.ir import Graph, GraphBuilder
-from ...graph.slices import slice_graph
+from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.types import TensorType
 from ...pipeline.limits import Budget
 from ..source import Imported, InputSignature, Normalization
@@ -143,11 +143,7 @@ def _graph(
     names = _names(subgraph, subgraph.outputs, builder.inputs)
     made = [renamed.get(each.tensor.name, each.tensor.name) for each in outputs]
     builder.export(made, names)
-    found = slice_graph(builder, names)
-    return Graph(
-        tuple(builder.inputs), found.outputs, found.nodes, found.constants,
-        {**found.types, **{name: builder.types[name] for name in builder.inputs}},
-    )  # fmt: skip
+    return EliminateDead().run(builder.build(tuple(dict.fromkeys(names))))
 
 
 def _names(subgraph: Subgraph, numbers: Sequence[int], taken: Sequence[str] = ()) -> list[str]:

@@ -6,10 +6,11 @@ from math import prod
 from typing import Any
 
 from ...dtypes import DType
-from ...errors import GraphError, ModelError, UnsupportedOperatorError
+from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term
 from ...graph.ir import GraphBuilder
 from ...pipeline.limits import Budget
+from ..faults import faults_of
 from .cells import Cell
 from .context import Context, Value
 from .forms import plain
@@ -33,12 +34,6 @@ RENAMED = {
     "sorted": "in_order",
 }
 """Arguments of the schema that are called otherwise in converters."""
-
-MALFORMED = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(RuntimeError, TypeError, ValueError),
-)
-"""What converters raise for arguments of a form they do not expect."""
 
 STORED = ("parameter", "buffer", "tensor_constant")
 """Kinds of inputs whose values are in the archive."""
@@ -134,16 +129,9 @@ class _Walker:
         self.kinds[node.name] = ".".join(target.split(".")[:2])
         if target in IGNORED or self.kinds[node.name] in IGNORED:
             return
-        try:
+        with faults_of(node, node.name):
             context.declared = tuple(self.declared(each) for each in node.outputs)
             self.call(node, target)
-        except GraphError as error:
-            said = str(error).removeprefix(f"node {node.name!r}: ")
-            raise ModelError(f"{node}: {said}") from None
-        except MemoryError as error:
-            raise ModelError(f"{node} needs more memory than there is: {error}") from None
-        except MALFORMED as error:
-            raise ModelError(f"{node} is malformed: {type(error).__name__}: {error}") from error
 
     def call(self, node: Node, target: str) -> None:
         """Convert a call, and what it means for tensors that are written to or looked at."""

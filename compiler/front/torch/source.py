@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.ir import Array, Graph, GraphBuilder
-from ...graph.slices import slice_graph
+from ...graph.passes.eliminate_dead import EliminateDead
 from ...graph.types import TensorType
 from ...pipeline.limits import Budget
 from ..source import Imported, InputSignature
@@ -245,8 +245,4 @@ def _graph(builder: GraphBuilder, result: Result) -> Graph:
         for _, term in result.outputs
     ]
     builder.export(tensors, names)
-    found = slice_graph(builder, names)
-    return Graph(
-        tuple(builder.inputs), found.outputs, found.nodes, found.constants,
-        {**found.types, **{name: builder.types[name] for name in builder.inputs}},
-    )  # fmt: skip
+    return EliminateDead().run(builder.build(tuple(dict.fromkeys(names))))

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...dtypes import DType
-from ..emitter import Emitter
 from ..formulas import Term
 from ..ir import Graph, Node
 from ..operators.contractions import Contract
-from ..rebuild import Rebuilding
+from ..rebuild import Terms, with_formulas
 from .byte_products import Bytes, bytes_of
-from .eliminate_dead import EliminateDead
 
 __all__ = ["BytePairs"]
 
@@ -40,25 +38,18 @@ class BytePairs:
             first, second = (bytes_of(graph, producers, name) for name in node.inputs)
             if first and second:
                 found[node.output] = first, second
-        if not found:
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
-        for node in graph.nodes:
-            if node.output not in found:
-                rebuilding.copy(node)
-                continue
-            emitter.origin = node.origin
-            bytes_, zeros = [], []
-            for name, zero in found[node.output]:
-                bytes_.append(Term(emitter, emitter.tensor(rebuilding.tensor(name))))
+
+        def formula(node: Node, pair: tuple[Bytes, Bytes], term: Terms) -> Term:
+            bytes_: list[Term] = []
+            zeros: list[Term | None] = []
+            for name, zero in pair:
+                bytes_.append(term(name))
                 given = graph.constants.get(zero) if zero else None
                 none = zero is None or (given is not None and not given.any())
-                zeros.append(
-                    None if none else Term(emitter, emitter.tensor(rebuilding.tensor(zero or "")))
-                )
-            rebuilding.replace(node, (_product(node, bytes_, zeros).tensor.name,))
-        return EliminateDead().run(rebuilding.build())
+                zeros.append(None if none else term(zero or ""))
+            return _product(node, bytes_, zeros)
+
+        return with_formulas(graph, found, formula)
 
 
 def _is_large_product(operator: object) -> bool:

@@ -15,13 +15,11 @@ Operands become bytes, which no pattern matches again, so the pass ends.
 from dataclasses import dataclass, replace
 
 from ...dtypes import DType
-from ..emitter import Emitter
 from ..formulas import Term
 from ..ir import Graph, Node
 from ..operators.contractions import Contract, Convolution
 from ..operators.elementwise import Binary, BinaryFunction, Bitcast, Cast
-from ..rebuild import Rebuilding
-from .eliminate_dead import EliminateDead
+from ..rebuild import Terms, with_formulas
 
 __all__ = ["ByteProducts", "Bytes", "bytes_of", "is_matrix_product", "turned"]
 
@@ -48,28 +46,18 @@ class ByteProducts:
             if _takes_bytes(graph, node, self.by_rows)
             and (bytes_ := bytes_of(graph, producers, node.inputs[0]))
         }
-        if not found:
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
-        for node in graph.nodes:
-            if node.output not in found:
-                rebuilding.copy(node)
-                continue
-            emitter.origin = node.origin
-            x, zero = (
-                None if name is None else Term(emitter, emitter.tensor(rebuilding.tensor(name)))
-                for name in found[node.output]
-            )
-            assert x is not None
-            w = Term(emitter, emitter.tensor(rebuilding.tensor(node.inputs[1]))).cast(DType.INT8)
+
+        def formula(node: Node, bytes_: Bytes, term: Terms) -> Term:
+            x, zero = term(bytes_[0]), None if bytes_[1] is None else term(bytes_[1])
+            w = term(node.inputs[1]).cast(DType.INT8)
             offset = x.constant(0, DType.INT32) if zero is None else zero.reshape()
             if self.raised and x.dtype == DType.INT8:
                 flipped = x.binary(BinaryFunction.XOR, -128)
-                x = Term(emitter, emitter.emit(Bitcast(DType.UINT8), flipped.tensor))
+                x = Term(x.context, x.context.emit(Bitcast(DType.UINT8), flipped.tensor))
                 offset = offset + 128
-            rebuilding.replace(node, (_product(node, x, offset, w, self.by_rows).tensor.name,))
-        return EliminateDead().run(rebuilding.build())
+            return _product(node, x, offset, w, self.by_rows)
+
+        return with_formulas(graph, found, formula)
 
 
 def _takes_bytes(graph: Graph, node: Node, by_rows: bool) -> bool:

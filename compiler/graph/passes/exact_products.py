@@ -7,21 +7,19 @@ So do matrix products.  The sum is exact, as that of QLinearConv and QLinearMatM
 QuantizeLinear is visited once; those rewritten go, so the pass ends.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...dtypes import DType
-from ..emitter import Emitter
 from ..formulas import Term, saturated
 from ..ir import Graph, Node
 from ..operators.contractions import Contract, Convolution
 from ..operators.elementwise import Binary, BinaryFunction
 from ..operators.movement import Reshape
 from ..operators.quantization import DequantizeLinear, QuantizeLinear
-from ..rebuild import Rebuilding
-from .eliminate_dead import EliminateDead
+from ..rebuild import Terms, with_formulas
 from .expand_quantization import aligned, is_zero
 
 __all__ = ["ExactProducts"]
@@ -60,28 +58,18 @@ class ExactProducts:
             for node in graph.nodes
             if isinstance(node.operator, QuantizeLinear) and (found := matcher.product(node))
         }
-        if not products:
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
 
-        def term(name: str) -> Term:
-            return Term(emitter, emitter.tensor(rebuilding.tensor(name)))
-
-        for node in graph.nodes:
-            product = products.get(node.output)
-            if product is None:
-                rebuilding.copy(node)
-                continue
-            emitter.origin = product.node.origin
+        def formula(node: Node, product: _Product, term: Terms) -> Term:
+            term(node.inputs[0]).context.origin = product.node.origin
             total = _total(product, term)
             scale = _scale(product, graph, term)
             _, y_scale, zero = (term(name) for name in node.inputs)
             factor = scale / y_scale.reshape()
             steps = (total.cast(DType.FLOAT32) * factor).rint()
             offset = zero.reshape().cast(DType.FLOAT32)
-            rebuilding.replace(node, (saturated(steps + offset, zero.dtype).tensor.name,))
-        return EliminateDead().run(rebuilding.build())
+            return saturated(steps + offset, zero.dtype)
+
+        return with_formulas(graph, products, formula)
 
 
 class _Matcher:
@@ -187,7 +175,7 @@ def _axes(product: _Product, graph: Graph) -> tuple[int | None, ...] | None:
     return tuple(found)
 
 
-def _total(product: _Product, term: Callable[[str], Term]) -> Term:
+def _total(product: _Product, term: Terms) -> Term:
     """The sum of products in int32, and the bias."""
     operands = []
     for each in product.operands:
@@ -209,7 +197,7 @@ def _total(product: _Product, term: Callable[[str], Term]) -> Term:
     return total
 
 
-def _scale(product: _Product, graph: Graph, term: Callable[[str], Term]) -> Term:
+def _scale(product: _Product, graph: Graph, term: Terms) -> Term:
     """The product of the operands' scales, so that it broadcasts to the result."""
     rank = graph.types[product.node.output].rank
     axes = _axes(product, graph)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...dtypes import DType
-from ..emitter import Emitter
 from ..formulas import Term, saturated
 from ..ir import Graph, Node
 from ..operators.contractions import Convolution
+from ..operators.protocol import TensorOperator
 from ..operators.quantization import DequantizeLinear, QuantizeLinear, aligned_shape
 from ..operators.transposed import TransposedConvolution
-from ..rebuild import Rebuilding
+from ..rebuild import Terms, with_formulas
 
 __all__ = ["ExpandQuantization", "aligned", "is_zero"]
 
@@ -33,24 +33,17 @@ class ExpandQuantization:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when it has none of them."""
-        if not any(isinstance(node.operator, EXPANDED) for node in graph.nodes):
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
-        for node in graph.nodes:
-            if not isinstance(node.operator, EXPANDED):
-                rebuilding.copy(node)
-                continue
-            emitter.origin = node.origin
-            operands = [
-                Term(emitter, emitter.tensor(rebuilding.tensor(name))) for name in node.inputs
-            ]
-            rebuilding.replace(node, (_expanded(node, operands).tensor.name,))
-        return rebuilding.build()
+        found = {
+            node.output: node.operator
+            for node in graph.nodes
+            if isinstance(node.operator, EXPANDED)
+        }
+        return with_formulas(graph, found, _expanded)
 
 
-def _expanded(node: Node, operands: list[Term]) -> Term:
-    match node.operator:
+def _expanded(node: Node, operator: TensorOperator, term: Terms) -> Term:
+    operands = [term(name) for name in node.inputs]
+    match operator:
         case QuantizeLinear(axis=axis):
             x, scale, zero = operands
             steps = (x / aligned(scale, x, axis)).rint()
@@ -63,7 +56,7 @@ def _expanded(node: Node, operands: list[Term]) -> Term:
             if not is_zero(zero):
                 steps = steps - aligned(zero, x, axis).cast(DType.INT32)
             return steps.cast(DType.FLOAT32) * aligned(scale, x, axis)
-        case TransposedConvolution() as operator:
+        case TransposedConvolution():
             x, w = operands
             spread = set(operator.dilations) != {1} or set(operator.strides) == {1}
             return _spread(operator, x, w) if spread else _interleaved(operator, x, w)

@@ -8,11 +8,10 @@ share each, and all elements between have a thread.
 
 from dataclasses import dataclass
 
-from ..emitter import Emitter
 from ..formulas import Term
-from ..ir import Graph
+from ..ir import Graph, Node
 from ..operators.rows import SoftmaxRows
-from ..rebuild import Rebuilding
+from ..rebuild import Terms, with_formulas
 
 __all__ = ["SplitSoftmax"]
 
@@ -29,24 +28,17 @@ class SplitSoftmax:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
         found = {
-            node.output
+            node.output: node.operator
             for node in graph.nodes
             if isinstance(node.operator, SoftmaxRows)
             and graph.types[node.output].shape[-1] >= LEAST
         }
-        if not found:
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
-        for node in graph.nodes:
-            if not isinstance(node.operator, SoftmaxRows) or node.output not in found:
-                rebuilding.copy(node)
-                continue
-            emitter.origin = node.origin
-            x = Term(emitter, emitter.tensor(rebuilding.tensor(node.inputs[0])))
-            shifted = x - x.max(-1, keep=True)
-            weights = shifted.exp()
-            total = weights.sum(-1, keep=True)
-            result = shifted - total.log() if node.operator.logarithm else weights * (1 / total)
-            rebuilding.replace(node, (result.tensor.name,))
-        return rebuilding.build()
+        return with_formulas(graph, found, _formula)
+
+
+def _formula(node: Node, operator: SoftmaxRows, term: Terms) -> Term:
+    x = term(node.inputs[0])
+    shifted = x - x.max(-1, keep=True)
+    weights = shifted.exp()
+    total = weights.sum(-1, keep=True)
+    return shifted - total.log() if operator.logarithm else weights * (1 / total)

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd, prod
 
-from ..emitter import Emitter
 from ..formulas import Term
 from ..ir import Graph, Node
 from ..operators.contractions import Contract
-from ..rebuild import Rebuilding
+from ..rebuild import Terms, with_formulas
 
 __all__ = ["SplitSums"]
 
@@ -44,21 +43,14 @@ class SplitSums:
             for node in graph.nodes
             if (parts := _parts(graph, node, self.parts)) > 1
         }
-        if not found:
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
-        for node in graph.nodes:
-            if node.output not in found:
-                rebuilding.copy(node)
-                continue
-            assert isinstance(node.operator, Contract)
-            emitter.origin = node.origin
-            operands = (emitter.tensor(rebuilding.tensor(name)) for name in node.inputs)
-            split = _split(node.operator, found[node.output])
-            total = Term(emitter, emitter.emit(split, *operands)).sum(0)
-            rebuilding.replace(node, (total.tensor.name,))
-        return rebuilding.build()
+        return with_formulas(graph, found, _formula)
+
+
+def _formula(node: Node, parts: int, term: Terms) -> Term:
+    assert isinstance(node.operator, Contract)
+    x, w = map(term, node.inputs)
+    split = x.context.emit(_split(node.operator, parts), x.tensor, w.tensor)
+    return Term(x.context, split).sum(0)
 
 
 def _parts(graph: Graph, node: Node, parts: Parts) -> int:

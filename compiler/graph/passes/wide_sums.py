@@ -10,11 +10,10 @@ matrices rows, which no pattern matches again, so the pass ends.
 from dataclasses import dataclass, replace
 
 from ...dtypes import DType
-from ..emitter import Emitter
 from ..formulas import Term
 from ..ir import Graph, Node
 from ..operators.contractions import Contract, Convolution
-from ..rebuild import Rebuilding
+from ..rebuild import Terms, with_formulas
 from .byte_products import is_matrix_product, turned
 
 __all__ = ["WideSums"]
@@ -30,24 +29,22 @@ class WideSums:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        if not any(_matches(graph, node) for node in graph.nodes):
-            return graph
-        rebuilding = Rebuilding(graph)
-        emitter = Emitter(rebuilding.builder)
-        for node in graph.nodes:
-            operator = node.operator
-            if not isinstance(operator, Contract | Convolution) or not _matches(graph, node):
-                rebuilding.copy(node)
-                continue
-            emitter.origin = node.origin
-            x, w = (Term(emitter, emitter.tensor(rebuilding.tensor(name))) for name in node.inputs)
+        found = {
+            node.output: node.operator
+            for node in graph.nodes
+            if isinstance(node.operator, Contract | Convolution) and _matches(graph, node)
+        }
+
+        def formula(node: Node, operator: Contract | Convolution, term: Terms) -> Term:
+            x, w = map(term, node.inputs)
             wide = replace(operator, dtype=DType.FLOAT32)
             matrix = node.inputs[1] in graph.constants and w.rank == 2
             if matrix and isinstance(wide, Contract) and is_matrix_product(wide):
                 wide, w = turned(wide), w.transpose(1, 0)
-            total = Term(emitter, emitter.emit(wide, x.tensor, w.tensor))
-            rebuilding.replace(node, (total.cast(operator.dtype).tensor.name,))
-        return rebuilding.build()
+            total = Term(x.context, x.context.emit(wide, x.tensor, w.tensor))
+            return total.cast(operator.dtype)
+
+        return with_formulas(graph, found, formula)
 
 
 def _matches(graph: Graph, node: Node) -> bool:
