@@ -5,15 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .errors import InputError
 from .result import RunResult, join_results
 from .tensors import TensorSignature
 
 __all__ = ["join_batch", "split_batch"]
-
-Array = NDArray[Any]
 
 
 def split_batch(

@@ -9,7 +9,7 @@ from .bounds import Bounds
 from .expressions import Load, Variable
 from .traverse import expressions, variables
 
-__all__ = ["Box", "box_of", "covers", "in_range"]
+__all__ = ["Box", "box_of", "covers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,6 @@ def _parts(access: Access, axis: int, outer: Bounds) -> tuple[Linear, Linear | N
         else:
             fixed = fixed + Linear(0, {atom: factor})
     return fixed, moving
-
-
-def in_range(box: Box, shape: tuple[int, ...], bounds: Bounds) -> bool:
-    """Whether the whole box lies in a buffer of ``shape``."""
-    return all(
-        bounds.lower(start) >= 0 and bounds.upper(start) + size <= extent
-        for start, size, extent in zip(box.start, box.shape, shape, strict=True)
-    )
 
 
 def covers(access: Access, box: Box, shape: tuple[int, ...], outer: Bounds) -> bool:

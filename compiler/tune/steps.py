@@ -19,8 +19,6 @@ UNROLLED = 8
 """Iterations that may be written out."""
 VECTOR = 64
 """Iterations of a loop that may become a vector without being split."""
-PACKED = 1 << 16
-"""Elements of a box that may be copied to be read where it is contiguous."""
 
 
 @dataclass(frozen=True, slots=True)

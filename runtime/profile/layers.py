@@ -44,11 +44,6 @@ class LayerProfile:
         found = {"gemm": self.gemm_cycles, "vector": self.vector_cycles, "dram": self.dram_cycles}
         return max(found, key=lambda name: found[name])
 
-    @property
-    def intensity(self) -> float:
-        """MACs for each byte of DRAM; infinite without any."""
-        return self.macs / self.dram_bytes if self.dram_bytes else float("inf")
-
 
 def profile_layers(
     result: RunResult, layers: Sequence[LayerFigures], config: HardwareConfig

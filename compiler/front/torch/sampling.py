@@ -9,7 +9,7 @@ from .context import Context, Converter
 __all__ = ["SAMPLING"]
 
 LINEAR, NEAREST = range(2)
-ZEROS, BORDER, REFLECTION = range(3)
+ZEROS, _, REFLECTION = range(3)
 
 
 def grid_sampler(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ...errors import ScheduleError
 from ...loops.expressions import Load, Variable
 from ...loops.intrinsic import Intrinsic
-from ...loops.ir import Block, For, Function, If, Let, LoopKind, Stmt, block
+from ...loops.ir import Block, For, Function, If, Let, Stmt, block
 from ...loops.legality import (
     describe,
     fission_conflict,
@@ -20,9 +20,6 @@ from .site import check_extents, find, find_loop, loop_names, named_loop
 __all__ = ["Fission", "Join", "Reorder"]
 
 Intrinsics = Mapping[str, Intrinsic]
-
-COUNTED = frozenset({LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.HARDWARE})
-"""Kinds of constant extent."""
 
 
 @dataclass(frozen=True, slots=True)

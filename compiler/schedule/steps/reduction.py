@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ...errors import ScheduleError
-from ...loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Load
+from ...loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr
 from ...loops.ir import Block, For, Function, LoopKind, Stmt, Store, Update, block
-from ...loops.traverse import expressions, loads, written
+from ...loops.traverse import loads, written
 from .site import Site, find_allocation
 
 __all__ = ["Reduction", "combined", "read_reduction"]
@@ -92,12 +92,6 @@ def _chain(stmt: Stmt) -> Sequence[For]:
 def _count(loop: For) -> int:
     assert isinstance(loop.extent, Constant)
     return int(loop.extent.value)
-
-
-def uses(reduction: Reduction) -> tuple[Load, ...]:
-    """The different elements that a product reads."""
-    found = (node for node in expressions(reduction.update.value) if isinstance(node, Load))
-    return tuple(dict.fromkeys(found))
 
 
 def combined(function: BinaryFunction, values: Sequence[Expr]) -> Expr:

@@ -24,7 +24,6 @@ __all__ = [
     "StreamedLayer",
     "TileError",
     "best_tile",
-    "stream_schedule",
     "stream_tiles",
     "streamed_layer",
 ]
@@ -62,21 +61,6 @@ class StreamedLayer:
         if self.layer.inputs[0].name in windows:
             windows[HIGH] = windows[self.layer.inputs[0].name]
         return localized(kernel, windows)
-
-
-def stream_schedule(
-    layer: LoweredLayer,
-    activations: Mapping[str, Activation],
-    config: HardwareConfig,
-    act_words: int,
-) -> StreamedLayer:
-    """The tiles expected to take the least time, with ``act_words`` of ACT for buffers at most.
-
-    activations: those of the layer that stay in DRAM, by name.
-    Raises TileError when no tile fits in ``act_words``, DoesNotFitError when none fits elsewhere.
-    """
-    tile = best_tile(layer.kernel, stream_tiles(layer.kernel, activations, config), act_words)
-    return streamed_layer(layer, activations, tile)
 
 
 def stream_tiles(

@@ -13,7 +13,7 @@ from .emitter import Emitter
 from .remainders import modulo, remainder
 from .values import Value, constant
 
-__all__ = ["float_binary", "float_compare", "float_unary", "multiply_add"]
+__all__ = ["float_binary", "float_compare", "float_unary"]
 
 _PLAIN = {B.ADD: "fadd", B.SUB: "fsub", B.MUL: "fmul", B.DIV: "fdiv"}
 _PREDICATES = {B.LT: "olt", B.LE: "ole", B.EQ: "oeq", B.NE: "une"}
@@ -80,14 +80,6 @@ def float_unary(e: Emitter, function: U, a: Value) -> Value:
             return maths.rounded(e, _ROUNDINGS[function], a)
         case _:
             return maths.unary(e, function, a)
-
-
-def multiply_add(e: Emitter, a: Value, b: Value, c: Value) -> Value:
-    """``a * b + c``, rounded once where the CPU can."""
-    if a.dtype in (DType.FLOAT16, DType.BFLOAT16):
-        wide = multiply_add(e, *(to_float32(e, x) for x in (a, b, c)))
-        return from_float32(e, wide, a.dtype)
-    return e.intrinsic("fmuladd", a, b, c)
 
 
 def _bits(e: Emitter, opcode: str, a: Value, mask: int) -> Value:

@@ -28,7 +28,7 @@ from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.compiler.targets.vta.plan import Ends, Plan
 from dovetail.compiler.targets.vta.planner import Planner
-from dovetail.compiler.targets.vta.stream import stream_schedule, stream_tiles, streamed_layer
+from dovetail.compiler.targets.vta.stream import best_tile, stream_tiles, streamed_layer
 from dovetail.compiler.targets.vta.windows import Slots, Window
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.semantics import execute
@@ -147,11 +147,13 @@ def test_a_tile_that_cannot_be_smaller_is_an_error() -> None:
     layers, ends = lowered(
         (net := Network(np.random.default_rng(1))).model(net.conv(net.input(20, 9, 9), 4))
     )
+    kernel = layers[0].kernel
+    tiles = stream_tiles(kernel, {x.name: x for x in ends.sources}, TINY)
     with pytest.raises(
         DoesNotFitError,
         match=r"act scratchpad: 90 words required for the smallest tile, 89 available",
     ):
-        stream_schedule(layers[0], {x.name: x for x in ends.sources}, TINY, 89)
+        best_tile(kernel, tiles, 89)
 
 
 def window() -> Window:
