@@ -30,7 +30,7 @@ ALLOWED = {
     "compiler": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes"),
     "compiler/front/onnx": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes", "onnx"),
     "compiler/front/tflite": ("dovetail.isa", "dovetail.runtime", "numpy", "ml_dtypes"),
-    "compiler/front/tflite/schema.py": ("numpy", "flatbuffers", "tflite"),
+    "compiler/front/tflite/read_file.py": ("numpy", "flatbuffers", "tflite"),
     "compiler/targets/cpu/llvm": (
         "dovetail.isa.cache",
         "dovetail.isa.errors",

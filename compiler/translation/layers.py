@@ -21,24 +21,11 @@ from ..graph.operators.integer.norm import RowNorm
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
 from ..graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ..graph.operators.integer.softmax import RowSoftmax
-from ..graph.operators.integer.values import (
-    Add,
-    Lookup,
-    Multiply,
-    Requantize,
-    Softmax,
-    WeightedAdd,
-)
+from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
-from ..graph.operators.movement import (
-    Concatenate,
-    Expand,
-    Reshape,
-    Slice,
-    Tile,
-    Transpose,
-)
+from ..graph.operators.movement import Concatenate, Expand, Reshape, Slice, Tile, Transpose
 from .rows import NONE, row_norm, row_softmax, scaled_sum
+from .symbol_sums import largest, linear, multiplied, requantized
 from .symbols import (
     BYTES,
     NOT_A_BYTE,
@@ -53,11 +40,7 @@ from .symbols import (
     function,
     integers,
     is_constant,
-    largest,
-    linear,
-    multiplied,
     of_pairs,
-    requantized,
     words_of,
 )
 

@@ -16,7 +16,8 @@ from dovetail.isa.short_form import from_short
 from ..errors import TranslationError
 from .matrix import gemm
 from .state import State
-from .symbols import Array, chosen, constants, integers, words_of, write
+from .symbol_sums import chosen
+from .symbols import Array, constants, integers, words_of, write
 from .vector import vector
 
 __all__ = ["execute"]

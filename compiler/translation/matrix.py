@@ -9,7 +9,8 @@ from dovetail.isa.instructions import Gemm
 from dovetail.isa.memories import Memory
 
 from .state import State
-from .symbols import Array, integers, is_constant, joined, linear, multiplied, write
+from .symbol_sums import joined, linear, multiplied
+from .symbols import Array, integers, is_constant, write
 
 __all__ = ["gemm"]
 

@@ -7,18 +7,8 @@ import numpy as np
 from ..graph.operators.integer.norm import RowNorm
 from ..graph.operators.integer.scaled_sum import FRACTION_BITS, ScaledSum
 from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
-from .symbols import (
-    Array,
-    Parameters,
-    Symbols,
-    apply_table,
-    balanced,
-    digest,
-    function,
-    integers,
-    largest,
-    requantized,
-)
+from .symbol_sums import largest, requantized
+from .symbols import Array, Parameters, Symbols, apply_table, balanced, digest, function, integers
 
 __all__ = ["NONE", "over_root", "over_sum", "row_norm", "row_softmax", "scaled_sum", "widened"]
 

@@ -16,7 +16,8 @@ from ..graph.operators.integer.scaled_sum import ScalesOfWords
 from .layers import evaluate, softmax, unary
 from .machine import execute
 from .state import State
-from .symbols import Array, Symbols, chosen, constants, fresh, function
+from .symbol_sums import chosen
+from .symbols import Array, Symbols, constants, fresh, function
 
 __all__ = ["Validated", "validate"]
 

@@ -20,6 +20,7 @@ from dovetail.isa.requantize import low_bits
 from ..errors import TranslationError
 from .rows import over_root, over_sum, widened
 from .state import State
+from .symbol_sums import chosen, largest, linear, requantized, saturated
 from .symbols import (
     BYTES,
     NOT_A_BYTE,
@@ -28,15 +29,10 @@ from .symbols import (
     Symbols,
     apply_table,
     balanced,
-    chosen,
     digest,
     function,
     integers,
-    largest,
-    linear,
     of_pairs,
-    requantized,
-    saturated,
     write,
 )
 

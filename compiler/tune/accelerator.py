@@ -28,8 +28,8 @@ from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph
 from ..targets.vta.emit import compile_partition
-from ..targets.vta.layers.activation import plan_activations
 from ..targets.vta.layers.lower import lower
+from ..targets.vta.layers.plan_activations import plan_activations
 from ..targets.vta.passes.fuse import fuse
 from ..targets.vta.place import NoRoomError
 from ..targets.vta.plan import Ends, Plan

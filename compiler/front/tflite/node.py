@@ -13,7 +13,8 @@ from ...graph.ir import Array
 from ...graph.operators.integer.conversions import Shift128
 from ...graph.operators.protocol import TensorOperator
 from .context import ImportContext
-from .schema import Operation, Quantization, TensorInfo, custom_options
+from .read_file import custom_options
+from .schema import Operation, Quantization, TensorInfo
 
 __all__ = ["BYTES", "Converter", "Node"]
 

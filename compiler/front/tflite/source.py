@@ -15,7 +15,8 @@ from ..source import Imported, InputSignature, Normalization
 from .context import ImportContext
 from .metadata import read_normalization
 from .model import convert_subgraph
-from .schema import ModelFile, Subgraph, read_file
+from .read_file import read_file
+from .schema import ModelFile, Subgraph
 from .table import CONVERTERS
 
 __all__ = ["TfliteModel"]

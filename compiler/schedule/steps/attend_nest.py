@@ -1,7 +1,6 @@
 """The loops of the step ``attend``: warps, their threads, and what each has in registers.
 
-Each thread has parts of 2 x ``tiles`` rows: of a fragment of 16 x 16 elements rows g and g + 8, and
-of each half of their columns two neighbours (``targets/gpu/fragments.py``).
+Each thread has parts of 2 x ``tiles`` rows (``attend_fragments.py``).
 """
 
 from collections.abc import Callable, Collection
@@ -39,22 +38,32 @@ from ...loops.ir import (
     loops,
 )
 from ...loops.rewrite import substitute, substitute_expr
+from .attend_fragments import (
+    F32,
+    FRAGMENT,
+    GROUP,
+    HALF,
+    QUAD,
+    SIDE,
+    Indices,
+    column_of,
+    fragment_at,
+    pair_at,
+    power_of_two,
+    product_of,
+    zeroed,
+)
 from .attend_parts import COLUMN, DEPTH, MEAN, ROW, SUM, VALUE, Parts
-from .attend_tiles import Tile, require_rows, tile_of
+from .attend_tiles import require_rows, tile_of
 from .site import fresh
 
 __all__ = ["Shape", "nest_of"]
 
-F32 = DType.FLOAT32
 LOWEST = float(np.finfo(np.float32).min)
 STAYS = LOWEST / 2
 """A score below it is of a mask: such scores are equal, or differ by more than 2^100.  The product
 of one and log2(e) may be no finite number.
 """
-SIDE, GROUP, QUAD, HALF = 16, 8, 4, 2
-"""Sides of a fragment; the threads of a warp, by rows and in a row; halves of a side."""
-FRAGMENT = (HALF, HALF, HALF)
-Indices = tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +175,15 @@ class _Writer:
         def read(tile: Expr, part: Expr, half: Expr, i: Expr) -> Stmt:
             load = self.parts.query
             row, _ = self.existing(self.row_of(own, tile, i), as_index(0))
-            where = {ROW.name: row, DEPTH.name: _place(part, half, own[2], 0)}
+            where = {ROW.name: row, DEPTH.name: column_of(part, half, own[2], 0)}
             start = tuple(substitute_expr(each, where) for each in load.indices)
             target = (*own, tile, part, half, i, as_index(0))
-            regions = _pair(load.buffer, start), _pair(self.query, target)
+            regions = pair_at(load.buffer, start), pair_at(self.query, target)
             return Invoke(f"pair_{load.dtype}", regions)
 
         return block(
             self.each_row("start.row", empty),
-            _written_out("start.acc", self.acc.shape[3:], lambda *at: _zero(self.acc, own, at)),
+            _written_out("start.acc", self.acc.shape[3:], lambda *at: zeroed(self.acc, own, at)),
             _written_out("start.query", self.query.shape[3:-1], read),
         )
 
@@ -184,22 +193,22 @@ class _Writer:
 
         def none(own: Indices) -> Stmt:
             return _written_out(
-                "none.score", self.score.shape[3:], lambda *at: _zero(self.score, own, at)
+                "none.score", self.score.shape[3:], lambda *at: zeroed(self.score, own, at)
             )
 
         def score(warp: Expr) -> Stmt:
             def one(part: Expr, column: Expr, tile: Expr) -> Stmt:
-                factor = _fragment(self.query, warp, tile, part)
-                sums = _fragment(self.score, warp, tile, column)
-                return _product(factor, self.key, (column, part), sums, by_rows=True)
+                factor = fragment_at(self.query, warp, tile, part)
+                sums = fragment_at(self.score, warp, tile, column)
+                return product_of(factor, self.key, (column, part), sums, by_rows=True)
 
             return _written_out("score.product", (self.deep, self.long, tiles), one)
 
         def mean(warp: Expr) -> Stmt:
             def one(column: Expr, element: Expr, tile: Expr) -> Stmt:
-                factor = _fragment(self.weight, warp, tile, column)
-                sums = _fragment(self.acc, warp, tile, element)
-                return _product(factor, self.value, (column, element), sums, by_rows=False)
+                factor = fragment_at(self.weight, warp, tile, column)
+                sums = fragment_at(self.acc, warp, tile, element)
+                return product_of(factor, self.value, (column, element), sums, by_rows=False)
 
             return _written_out("mean.product", (self.long, self.wide, tiles), one)
 
@@ -244,7 +253,7 @@ class _Writer:
         that masks are read of.
         """
         most, size = self.shape.columns, self.parts.columns
-        place = self.column * most + _place(column, half, own[2], j)
+        place = self.column * most + column_of(column, half, own[2], j)
         inside = self.existing(self.row_of(own, tile, i), place)
         where = {ROW.name: inside[0], COLUMN.name: inside[1]}
         score = substitute_expr(self.parts.score, where)
@@ -289,7 +298,7 @@ class _Writer:
             none = Select(high < STAYS, Constant(1.0, F32), factor)
             return block(
                 Store(self.shift, place, (best - high) * factor),
-                _power(self.shift, place, self.factor, place),
+                power_of_two(self.shift, place, self.factor, place),
                 Store(self.best, place, high),
                 Store(self.rate, place, factor if plain else none),
                 Store(self.shift, place, high * (rate * -1.0)),
@@ -308,12 +317,12 @@ class _Writer:
                 exponent = MultiplyAdd(score, self.rate[row], shift)
                 return block(
                     Store(self.score, (*first, j), exponent),
-                    _power(self.score, (*first, j), self.power, (*own, j)),
+                    power_of_two(self.score, (*first, j), self.power, (*own, j)),
                     Update(self.total, row, BinaryFunction.ADD, self.power[(*own, j)]),
                 )
 
             begin = as_index(0)
-            regions = _pair(self.power, (*own, begin)), _pair(self.weight, (*first, begin))
+            regions = pair_at(self.power, (*own, begin)), pair_at(self.weight, (*first, begin))
             items = _written_out("weigh.item", (HALF,), one)
             return block(items, Invoke(f"narrow_{self.dtype}", regions))
 
@@ -335,7 +344,7 @@ class _Writer:
             def one(tile: Expr, element: Expr, half: Expr, i: Expr, j: Expr) -> Stmt:
                 row = self.row_of(own, tile, i)
                 mean = self.acc[(*own, tile, element, half, i, j)] * self.part[(*own, tile, i)]
-                place = _place(element, half, own[2], j)
+                place = column_of(element, half, own[2], j)
                 where = {ROW.name: row, VALUE.name: place, MEAN.name: mean}
                 stored = substitute(self.parts.finish, where)
                 return If(row < size, stored) if size % self.shape.rows else stored
@@ -359,42 +368,3 @@ def _written_out(name: str, sizes: tuple[int, ...], body: Callable[..., Stmt]) -
     names = [f"{name}.{number}" for number in range(len(sizes))]
     nest = tuple(zip(names, sizes, strict=True))
     return loops(nest, body(*map(Variable, names)), LoopKind.UNROLLED)
-
-
-def _place(fragment: Expr, half: Expr, quad: Expr, item: Expr | int) -> Expr:
-    """The number of a column in fragments side by side."""
-    return fragment * SIDE + half * GROUP + quad * HALF + item
-
-
-def _zero(buffer: Buffer, own: Indices, at: Indices) -> Stmt:
-    return Store(buffer, (*own, *at), Constant(0.0, F32))
-
-
-def _pair(buffer: Buffer, start: Indices) -> Region:
-    """Two neighbours."""
-    return Region(buffer, start, (*(1 for _ in start[1:]), HALF))
-
-
-def _power(source: Buffer, start: Indices, target: Buffer, to: Indices) -> Stmt:
-    """``target = 2 ** source``."""
-    regions = ((source, start), (target, to))
-    return Invoke("power_of_two", tuple(Region(each, at, (1,) * len(at)) for each, at in regions))
-
-
-def _fragment(buffer: Buffer, warp: Expr, row: Expr, column: Expr) -> Region:
-    nothing = as_index(0)
-    start = (warp, nothing, nothing, row, column, nothing, nothing, nothing)
-    return Region(buffer, start, (1, GROUP, QUAD, 1, 1, *FRAGMENT))
-
-
-def _product(
-    factor: Region, tile: Tile, place: tuple[Expr, Expr], sums: Region, *, by_rows: bool
-) -> Stmt:
-    """A product of a fragment and a part of a tile; place: of the column of scores, and beside.
-
-    by_rows: columns of scores are columns of the result; else they are summed over.
-    """
-    first, second = reversed(place) if tile.turned else place
-    region = Region(tile.buffer, (first * SIDE, second * SIDE), (SIDE, SIDE))
-    kind = "rows" if by_rows != tile.turned else "columns"
-    return Invoke(f"product_of_{kind}_{tile.buffer.dtype}", (factor, region, sums))

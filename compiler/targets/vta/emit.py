@@ -21,9 +21,10 @@ from ...schedule.steps.schedule import Schedule
 from .appended import first_word
 from .check import check
 from .draft import make_draft, whole_cycles, without_waits
-from .layers.activation import Activation, plan_activations
+from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import lower
+from .layers.plan_activations import plan_activations
 from .passes.fuse import Partition
 from .plan import Ends
 from .plan_key import plan_key

@@ -8,9 +8,10 @@ from dovetail.isa.memories import Memory
 
 from ...loops.affine import Linear
 from ...loops.expressions import Variable
+from .dram_parts import load_parts, store_part
 from .layers.activation import Activation
 from .record import Frame
-from .windows import Window, load_parts, store_part
+from .windows import Window
 
 __all__ = ["Piece", "Reader", "RowBuffer", "RowRing", "Run", "mirror_rows"]
 

@@ -7,18 +7,9 @@ import numpy as np
 
 from ...ir import Node
 from ...operators.indexing import Gather
-from ...operators.integer.windows import Pad, Upsample2d
-from ...operators.movement import (
-    Concatenate,
-    Expand,
-    PadMode,
-    PadTensor,
-    Reshape,
-    Slice,
-    Transpose,
-)
+from ...operators.integer.windows import Pad
+from ...operators.movement import Concatenate, Expand, PadMode, PadTensor, Reshape, Slice, Transpose
 from .constant_tensors import as_tensor
-from .kept import in_model_form
 from .layouts import (
     is_as_made,
     join_tensors,
@@ -29,7 +20,6 @@ from .layouts import (
     to_nhwc,
 )
 from .repetition import repeated
-from .resampling import picked
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -51,10 +41,10 @@ from .values import (
 __all__ = [
     "moved",
     "recognise_concatenate",
-    "recognise_gather",
     "recognise_movement",
     "recognise_pad",
     "recognise_slice",
+    "with_tensor",
 ]
 
 
@@ -92,7 +82,7 @@ def _transposed(operator: Transpose, value: Value) -> Value:
         return replace(value, values=value.values.transpose(order), axis=axis)
     tensor = _stored(value)
     permutation = tuple(order.index(axis) for axis in tensor.permutation)
-    return _with(value, replace(tensor, permutation=permutation))
+    return with_tensor(value, replace(tensor, permutation=permutation))
 
 
 def _without_size(state: State, node: Node, operator: Reshape, value: Averaged) -> Averaged | None:
@@ -120,12 +110,12 @@ def _reshaped(state: State, node: Node, operator: Reshape, value: Value) -> Valu
         shape = tuple(operator.shape[axis] for axis in order)
         if shape != state.builder.types[name].shape:
             name = state.builder.node(Reshape(shape), (name,), node.output, node.origin)
-        return _with(value, replace(tensor, name=name, permutation=order))
+        return with_tensor(value, replace(tensor, name=name, permutation=order))
     name = to_model_order(state.builder, tensor, node.origin)
     if operator.shape != state.builder.types[name].shape:
         name = state.builder.node(operator, (name,), node.output, node.origin)
     permutation = identity_order(len(operator.shape))
-    return _with(value, replace(tensor, name=name, permutation=permutation))
+    return with_tensor(value, replace(tensor, name=name, permutation=permutation))
 
 
 def _expanded(state: State, node: Node, operator: Expand, value: Value) -> Value:
@@ -137,7 +127,7 @@ def _expanded(state: State, node: Node, operator: Expand, value: Value) -> Value
     if whole is tensor:
         return value
     state.expanded[whole.name] = tensor
-    return _with(value, whole)
+    return with_tensor(value, whole)
 
 
 def _reshaped_constant(value: RealConstant, shape: tuple[int, ...]) -> RealConstant:
@@ -174,7 +164,7 @@ def recognise_slice(state: State, node: Node) -> Value:
         return value
     stored = Slice(starts, steps, shape)
     name = state.builder.node(stored, (tensor.name,), node.output, node.origin)
-    return _with(value, replace(tensor, name=name))
+    return with_tensor(value, replace(tensor, name=name))
 
 
 def recognise_concatenate(state: State, node: Node) -> Value:
@@ -221,7 +211,7 @@ def recognise_pad(state: State, node: Node) -> Value:
     name = permuted(state.builder, tensor, order, node.origin)
     pad = Pad((top, left_, bottom, right), border)
     name = state.builder.node(pad, (name,), node.output, node.origin)
-    return _with(value, replace(tensor, name=name, permutation=order))
+    return with_tensor(value, replace(tensor, name=name, permutation=order))
 
 
 def _repeated(
@@ -239,7 +229,7 @@ def _repeated(
             constant = state.builder.constant(f"{node.output}/places", places.astype(np.int64))
             inputs = (name, constant)
             name = state.builder.node(Gather(axis), inputs, node.output, node.origin)
-    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
+    return with_tensor(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
 
 
 def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
@@ -264,76 +254,6 @@ def _border(state: State, name: str, value: Value, tensor: Integer) -> int:
     return nearest
 
 
-def recognise_gather(state: State, node: Node) -> Value:
-    """Rows, columns or channels of an image: each a whole number of times, or any of them; or rows
-    of a constant table.
-    """
-    operator = node.operator
-    assert isinstance(operator, Gather)
-    table = state.values.get(node.inputs[0])
-    if isinstance(table, RealConstant):
-        return _looked_up(state, node, table)
-    indices = state.constant(node.inputs[1], "the index")
-    found = picked(state.value(node.inputs[0]), operator.axis, indices)
-    if found is not None:
-        return found
-    value, tensor = state.integer(node.inputs[0])
-    shape = model_shape(state.builder, tensor)
-    if indices.ndim == 0:
-        return _one(state, node, operator.axis, int(indices))
-    if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
-        raise UnrecognisedError(
-            f"picks {list(indices.shape)} of dimension {operator.axis} of {list(shape)}; required "
-            "whole rows or columns of an image, its channels, or one element"
-        )
-    size, builder = shape[operator.axis], state.builder
-    factor = max(indices.size // size, 1)
-    name = to_nhwc(builder, tensor, node.origin)
-    if operator.axis > 1 and np.array_equal(indices, np.repeat(np.arange(size), factor)):
-        factors = (factor, 1) if operator.axis == 2 else (1, factor)
-        name = builder.node(Upsample2d(factors), (name,), node.output, node.origin)
-    else:
-        places = np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
-        constant = builder.constant(f"{node.output}/places", places.astype(np.int64))
-        gather = Gather(NCHW_TO_NHWC.index(operator.axis))
-        name = builder.node(gather, (name, constant), node.output, node.origin)
-    if operator.axis > 1:
-        state.picked[name] = value, operator.axis, indices
-    return _with(value, replace(tensor, name=name, permutation=NCHW_TO_NHWC))
-
-
-def _one(state: State, node: Node, axis: int, index: int) -> Value:
-    """What lies at one index of a dimension, which goes."""
-    value, tensor = state.integer(node.inputs[0])
-    shape, builder = model_shape(state.builder, tensor), state.builder
-    if not -shape[axis] <= index < shape[axis]:
-        raise UnrecognisedError(f"picks element {index} of {shape[axis]}")
-    starts = tuple(index % shape[axis] if place == axis else 0 for place in range(len(shape)))
-    kept = tuple(1 if place == axis else size for place, size in enumerate(shape))
-    name = to_model_order(builder, tensor, node.origin)
-    if kept != shape:
-        part = Slice(starts, (1,) * len(shape), kept)
-        name = builder.node(part, (name,), f"{node.output}/part", node.origin)
-    less = (*shape[:axis], *shape[axis + 1 :])
-    name = builder.node(Reshape(less), (name,), node.output, node.origin)
-    return _with(value, replace(tensor, name=name, permutation=identity_order(len(less))))
-
-
-def _looked_up(state: State, node: Node, table: RealConstant) -> Real:
-    """Bytes of a table, picked by an index that is computed."""
-    shape = state.source.types[node.output].shape
-    held = as_tensor(state, table, f"{node.output}/table")
-    if not isinstance(held, Real):
-        raise UnrecognisedError(
-            f"picks {list(shape)} of a constant with {table.scales.size} scales; required bytes of "
-            "one scale"
-        )
-    inputs = (held.tensor.name, in_model_form(state, node.inputs[1]))
-    name = state.builder.node(node.operator, inputs, node.output, node.origin)
-    order = identity_order(len(shape))
-    return replace(held, tensor=replace(held.tensor, name=name, permutation=order))
-
-
 def _stored(value: Value) -> Integer | Floating:
     match value:
         case Integer() | Floating():
@@ -349,7 +269,7 @@ def _stored(value: Value) -> Integer | Floating:
             )
 
 
-def _with(value: Value, tensor: Integer | Floating) -> Value:
+def with_tensor(value: Value, tensor: Integer | Floating) -> Value:
     if isinstance(value, Real | Function) and isinstance(tensor, Integer):
         return replace(value, tensor=tensor)
     return tensor

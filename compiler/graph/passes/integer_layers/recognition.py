@@ -11,15 +11,11 @@ stays as it is, between them.  Each node is visited once, in order.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from ....dtypes import DType
 from ....errors import GraphError, ModelError, UnsupportedOperatorError
-from ...folding import is_worth_folding
 from ...ir import Graph, Node
 from ...operators.contractions import Contract, Convolution
 from ...operators.indexing import Gather
-from ...operators.integer.conversions import Dequantize, Shift128
+from ...operators.integer.conversions import Dequantize
 from ...operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...operators.protocol import Fusion
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
@@ -28,35 +24,26 @@ from ...operators.rows import SoftmaxRows
 from ...operators.table import INTEGER
 from ...operators.transposed import TransposedConvolution
 from ...operators.windows import WindowReduce
-from ...types import TensorType
 from ..eliminate_dead import EliminateDead
 from .coarse_norms import find_coarse_norms, quantize_coarse_norm
 from .contractions import recognise_contract, recognise_convolution, recognise_transposed
 from .elementwise import recognise_elementwise
+from .entries import folded, input_value, outside_value
+from .gathers import recognise_gather
 from .kept import as_stored, in_model_form, keep
 from .layouts import to_model_order
-from .movement import (
-    recognise_concatenate,
-    recognise_gather,
-    recognise_movement,
-    recognise_pad,
-    recognise_slice,
-)
+from .movement import recognise_concatenate, recognise_movement, recognise_pad, recognise_slice
 from .norms import Norm, find_norms, quantize_norm
 from .quantize import quantize
 from .row_softmax import softmax_in_integers
 from .scaled_sums import Rotations, find_scaled_sums, quantize_scaled_sums
 from .state import State, UnrecognisedError
-from .values import F32, Floating, Foreign, Integer, Real, RealConstant, Value, identity_order
+from .values import Foreign, Integer, Real, Value
 from .windows import recognise_reduce, recognise_softmax, recognise_window
 
 __all__ = ["Recognition", "has_integer_layers", "integer_layers", "is_quantized", "recognise"]
 
 HEAVY = (Convolution, Contract, TransposedConvolution)
-ROWS_RANK = 2
-"""Dimensions of rows of channels, of which there may be any number; a mask has one."""
-
-BYTES = (DType.INT8, DType.UINT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +114,11 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
     rotations = find_scaled_sums(graph)
     inside |= rotations.inside | more
     for name in graph.inputs:
-        state.values[name] = _input(state, name, graph.types[name])
+        state.values[name] = input_value(state, name, graph.types[name])
     reasons: dict[int, str | None] = {}
     for number, node in enumerate(graph.nodes):
         try:
-            if _fold(state, node):
+            if folded(state, node):
                 continue
             norm = norms.get(node.inputs[0]) if isinstance(node.operator, QuantizeLinear) else None
             if norm is not None:
@@ -154,7 +141,7 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
             reasons[number] = str(error).removeprefix(f"node {node.origin!r}: ")
         keep(state, node)
         for name in node.outputs:
-            state.values[name] = _entry(state, name, node)
+            state.values[name] = outside_value(state, name, node)
     result = _with_outputs(state)
     # Of formulas that are one operator now nothing is left.
     left = {name for node in result.nodes for name in node.outputs}
@@ -193,102 +180,6 @@ def _rotate(state: State, node: Node, rotations: Rotations) -> Value:
 def _label(node: Node, kinds: Mapping[str, str] | None) -> str:
     kind = (kinds or {}).get(node.origin, type(node.operator).__name__)
     return f"node {node.origin!r} ({kind})"
-
-
-def _input(state: State, name: str, kind: TensorType) -> Value:
-    """An input of the graph, which stays one of the new graph."""
-    state.plain[name] = state.builder.input(name, kind)
-    if kind.dtype not in (*BYTES, DType.FLOAT32):
-        return Foreign(f"input {name!r} is {kind.dtype}; required int8, uint8 or float32")
-    if not kind.rank or 0 in kind.shape:
-        return Foreign(f"input {name!r} has shape {list(kind.shape)}; required some elements")
-    if kind.shape[0] != 1:
-        return Foreign(
-            f"input {name!r} has batch {kind.shape[0]}; required 1; compile the model for one "
-            "image with --batch"
-        )
-    if kind.dtype == DType.FLOAT32:
-        return Floating(name, identity_order(kind.rank))
-    return _stored(state, name, name, kind)
-
-
-def _stored(state: State, name: str, stem: str, kind: TensorType) -> Integer:
-    unsigned = kind.dtype == DType.UINT8
-    if unsigned:
-        name = state.builder.node(Shift128("int8"), (name,), stem, stem)
-    return Integer(name, identity_order(kind.rank), unsigned)
-
-
-def _entry(state: State, name: str, node: Node) -> Value:
-    """The result of a node that is part of no integer layer: bytes may be read by one."""
-    kind = state.source.types[name]
-    single = kind.rank > 0 and (kind.shape[0] == 1 or kind.rank <= ROWS_RANK)
-    single = single or _is_stack(state, name) or _is_cache(state, name)
-    if kind.dtype in BYTES and kind.elements and single:
-        return _stored(state, state.plain[name], name, kind)
-    return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
-
-
-def _is_stack(state: State, name: str) -> bool:
-    """Whether single indices of a tensor's first dimension are all that is read of it, as layers of
-    a cache of keys are.
-    """
-    readers = list(state.source.consumers(name))
-    found = name not in state.source.outputs and bool(readers)
-    for node in readers:
-        if isinstance(node.operator, DequantizeLinear):
-            found = found and _is_stack(state, node.output)
-        else:
-            index = state.array(node.inputs[1]) if node.operator == Gather(0) else None
-            found = found and index is not None and index.ndim == 0
-    return found
-
-
-def _is_cache(state: State, name: str) -> bool:
-    """Whether a tensor is a cache: read only as dequantised rows that others are joined to."""
-    readers = [
-        each
-        for node in state.source.consumers(name)
-        for each in state.source.consumers(node.output)
-        if isinstance(node.operator, DequantizeLinear)
-    ]
-    kind = state.source.types[name]
-    joins = Concatenate(kind.rank - ROWS_RANK)
-    alone = name not in state.source.outputs and len(readers) == len(state.source.consumers(name))
-    return (
-        alone
-        and bool(readers)
-        and all(
-            node.operator == joins and state.source.types[node.inputs[0]].shape == kind.shape
-            for node in readers
-        )
-    )
-
-
-def _fold(state: State, node: Node) -> bool:
-    """Whether the node's inputs are constants; then its results are."""
-    known = [name in state.arrays for name in node.inputs]
-    real = [isinstance(state.values.get(name), RealConstant) for name in node.inputs]
-    if not all(a or b for a, b in zip(known, real, strict=True)):
-        return False
-    operator = node.operator
-    if isinstance(operator, DequantizeLinear):
-        x, scale, zero = (state.arrays[name] for name in node.inputs)
-        scales = scale.astype(F32).reshape(-1)
-        if not np.all(np.isfinite(scales)) or np.any(scales <= 0):
-            raise UnrecognisedError("scales must be finite and above 0")
-        zeros = np.broadcast_to(zero.astype(np.int64).reshape(-1), scales.shape)
-        state.values[node.output] = RealConstant(x, scales, zeros, operator.axis)
-        return True
-    if any(real) and isinstance(operator, Transpose | Reshape):
-        return False
-    given = [state.source.types[name] for name in node.inputs]
-    results = [state.source.types[name] for name in node.outputs]
-    if not is_worth_folding(operator, results, given):
-        raise UnrecognisedError("a large constant")
-    arrays = [state.constant(name, "operand") for name in node.inputs]
-    state.arrays.update(zip(node.outputs, operator.evaluate(arrays), strict=True))
-    return True
 
 
 def _quantize(state: State, node: Node) -> Value:

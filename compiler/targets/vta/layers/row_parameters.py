@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from ....loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Stmt, Store, Update, block, loops
-from .activation import Activation, spare_columns
+from .activation import Activation
 from .definition import Place
+from .plan_activations import spare_columns
 
 __all__ = ["LESS", "OVER", "SQUARES", "over_lanes", "row_place", "widened_rows"]
 

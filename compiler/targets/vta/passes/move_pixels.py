@@ -12,10 +12,8 @@ Each chain is visited once, so the pass ends.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
@@ -23,12 +21,12 @@ from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
-from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from .pixel_pieces import Indices, Picture, Piece, Run, numbers_of, pieces_of
 
 __all__ = ["MovePixels"]
 
@@ -40,42 +38,6 @@ LAYERS = (
 )
 MADE = (*LAYERS, AnyRequantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
-LONGEST = 8
-"""The largest period of rows or columns, but for that of all of them, each by itself."""
-MOST = 64
-"""Pieces that an image is made of, at most."""
-
-Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Pixels ``start``, ``start + step``, ... of a row or column, ``count`` of them."""
-
-    start: int
-    step: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Channels ``places`` of a result: ``channels`` of the pixels ``rows`` and ``columns``."""
-
-    rows: _Run
-    columns: _Run
-    channels: tuple[int, ...]
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """An image: pixels ``steps`` apart from each of ``starts`` on, and the pieces they are made of,
-    one after the other.
-    """
-
-    starts: tuple[Pair, ...]
-    steps: Pair
-    parts: tuple[list[_Piece], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +150,7 @@ class _Moving:
             (known[name],) = node.operator.evaluate([*values, *constants])
         return known[name]
 
-    def picture(self, node: Node) -> tuple[str, _Picture] | None:
+    def picture(self, node: Node) -> tuple[str, Picture] | None:
         """The image that all comes from, and what the last image is made of.
 
         A tensor of the host may be planes or pixels: what makes fewer pieces is taken.
@@ -198,10 +160,10 @@ class _Moving:
         if len(shape) != 4 or shape[0] != 1 or self.graph.types[source].dtype != DType.INT8:
             return None
         made = isinstance(getattr(self.producers.get(source), "operator", None), MADE)
-        pictures: dict[bool, _Picture] = {}
+        pictures: dict[bool, Picture] = {}
         for planes in [False] if made else [False, True]:
-            values = self.moved_numbers(node.output, {source: _numbers(shape, planes)})
-            found = _pieces(values[0], (*shape[2:], shape[1]) if planes else shape[1:])
+            values = self.moved_numbers(node.output, {source: numbers_of(shape, planes)})
+            found = pieces_of(values[0], (*shape[2:], shape[1]) if planes else shape[1:])
             if found is not None:
                 pictures[planes] = found
         if not pictures:
@@ -216,7 +178,7 @@ class _Moving:
             self.images[name] = self.builder.node(TO_NHWC, (name,), f"{name}/image", origin)
         return self.images[name]
 
-    def emit(self, x: str, picture: _Picture, node: Node) -> bool:
+    def emit(self, x: str, picture: Picture, node: Node) -> bool:
         """Add the nodes that put all together, the last of them last; whether there are any."""
         several = len(picture.parts) > 1
         parts = [self.phase(x, pieces, node, several) for pieces in picture.parts]
@@ -227,7 +189,7 @@ class _Moving:
         self.builder.node(whole, tuple(parts), node.output, node.origin)
         return True
 
-    def phase(self, x: str, pieces: list[_Piece], node: Node, made_anew: bool) -> str:
+    def phase(self, x: str, pieces: list[Piece], node: Node, made_anew: bool) -> str:
         """The result's pixels of one phase."""
         made = [self.piece(x, piece, node, made_anew) for piece in pieces]
         if len(made) == 1:
@@ -236,12 +198,12 @@ class _Moving:
         places = np.argsort(np.concatenate([piece.places for piece in pieces]))
         return self.channels(whole, tuple(int(place) for place in places), node, made_anew)
 
-    def piece(self, x: str, piece: _Piece, node: Node, made_anew: bool) -> str:
+    def piece(self, x: str, piece: Piece, node: Node, made_anew: bool) -> str:
         """Some channels of some pixels."""
         x = self.channels(x, piece.channels, node, made_anew)
         _, height, width, _ = self.builder.types[x].shape
         rows, columns = piece.rows, piece.columns
-        if (rows, columns) == (_Run(0, 1, height), _Run(0, 1, width)):
+        if (rows, columns) == (Run(0, 1, height), Run(0, 1, width)):
             return x
         copy = AveragePool2d(
             (1, 1),
@@ -265,94 +227,3 @@ class _Moving:
             return self.builder.node(part, (x,), f"{node.output}/channels", node.origin)
         places = self.builder.constant(f"{node.output}/places", np.array(channels, np.int64))
         return self.builder.node(Gather(3), (x, places), f"{node.output}/channels", node.origin)
-
-
-def _numbers(shape: tuple[int, ...], planes: bool) -> Indices:
-    """The number of each element; that in [1, H, W, C] if the shape is ``planes``, [1, C, H, W]."""
-    if not planes:
-        return np.arange(np.prod(shape)).reshape(shape)
-    pixels = np.arange(np.prod(shape)).reshape(1, *shape[2:], shape[1])
-    return np.asarray(pixels.transpose(0, 3, 1, 2))
-
-
-def _pieces(numbers: Indices, size: tuple[int, ...]) -> _Picture | None:
-    """The least periods of rows and columns with which all phases are pieces; else the longest
-    runs of rows and columns; None when there are too many.
-
-    numbers: [H, W, C], of the elements of an image of ``size``.
-    """
-    height, width = numbers.shape[:2]
-    rows, rest = np.divmod(numbers, size[1] * size[2])
-    columns, channels = np.divmod(rest, size[2])
-
-    def picture(starts: list[Pair], steps: Pair, ends: list[Pair]) -> _Picture | None:
-        found = []
-        for (top, left), (bottom, right) in zip(starts, ends, strict=True):
-            part = np.s_[top : bottom : steps[0], left : right : steps[1]]
-            pieces = _phase(rows[part], columns[part], channels[part])
-            if pieces is None:
-                return None
-            found.append(pieces)
-        few = sum(map(len, found)) <= MOST
-        return _Picture(tuple(starts), steps, tuple(found)) if few else None
-
-    ways = product(_periods(height), _periods(width))
-    down = _cuts(rows[:, :, 0], columns[:, :, 0])
-    across = _cuts(columns[:, :, 0].T, rows[:, :, 0].T)
-    runs = len(down) * len(across)
-    for steps in sorted(ways, key=lambda way: (way[0] * way[1], way)):
-        starts = list(product(range(steps[0]), range(steps[1])))
-        if len(starts) > runs > 1:
-            break
-        found = picture(starts, steps, [(height, width)] * len(starts))
-        if found is not None:
-            return found
-    if runs > MOST:
-        return None
-    ends = product([*down[1:], height], [*across[1:], width])
-    return picture(list(product(down, across)), (1, 1), list(ends))
-
-
-def _periods(count: int) -> list[int]:
-    """Periods of ``count`` rows or columns that are tried."""
-    return [*range(1, min(count, LONGEST) + 1), *([count] if LONGEST < count <= MOST else [])]
-
-
-def _cuts(moving: Indices, fixed: Indices) -> list[int]:
-    """Where runs begin that are as long as possible: of rows of ``moving`` that are evenly apart,
-    and of equal ones of ``fixed``.
-    """
-    found = [0]
-    for place in range(1, len(moving)):
-        steps = np.diff(moving[found[-1] : place + 1], axis=0)
-        even = steps[0, 0] >= 1 and (steps == steps[0, 0]).all()
-        if not even or (fixed[place] != fixed[place - 1]).any():
-            found.append(place)
-    return found
-
-
-def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[_Piece] | None:
-    """The pieces with one set of rows and columns each; None when some lie otherwise."""
-    if (rows != rows[:, :1]).any() or (columns != columns[:1]).any():
-        return None
-    if (channels != channels[:1, :1]).any():
-        return None
-    down, across = _runs(rows[:, 0]), _runs(columns[0])
-    if down is None or across is None:
-        return None
-    groups: dict[tuple[_Run, _Run], list[int]] = {}
-    for place, key in enumerate(zip(down, across, strict=True)):
-        groups.setdefault(key, []).append(place)
-    return [
-        _Piece(*key, tuple(int(channels[0, 0, place]) for place in places), tuple(places))
-        for key, places in groups.items()
-    ]
-
-
-def _runs(numbers: Indices) -> list[_Run] | None:
-    """The run in each column of ``numbers``; None when some are not evenly apart."""
-    steps = numbers[1] - numbers[0] if len(numbers) > 1 else np.ones_like(numbers[0])
-    if (steps < 1).any() or (np.diff(numbers, axis=0) != steps).any():
-        return None
-    starts = zip(numbers[0].tolist(), steps.tolist(), strict=True)
-    return [_Run(first, step, len(numbers)) for first, step in starts]

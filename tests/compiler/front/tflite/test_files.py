@@ -9,7 +9,7 @@ from dovetail.compiler.errors import ModelError
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
-from dovetail.compiler.front.tflite.schema import read_file
+from dovetail.compiler.front.tflite.read_file import read_file
 from dovetail.compiler.front.tflite.source import TfliteModel
 
 from .build import Op, Tensor, write, write_subgraphs

@@ -7,8 +7,8 @@ from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import compile_accelerated, prepare_graph
-from dovetail.compiler.targets.vta.layers.activation import plan_activations
 from dovetail.compiler.targets.vta.layers.lower import lower
+from dovetail.compiler.targets.vta.layers.plan_activations import plan_activations
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.isa.configs import find_config
 from dovetail.runtime import run

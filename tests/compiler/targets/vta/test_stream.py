@@ -21,9 +21,10 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import prepare_graph
 from dovetail.compiler.targets.vta.emit import compile_partition
-from dovetail.compiler.targets.vta.layers.activation import Activation, plan_activations
+from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.layers.lower import lower
+from dovetail.compiler.targets.vta.layers.plan_activations import plan_activations
 from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.compiler.targets.vta.plan import Ends, Plan

@@ -17,10 +17,11 @@ from dovetail.compiler.graph.operators.movement import Reshape
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import Function
-from dovetail.compiler.targets.vta.layers.activation import Activation, plan_activations
+from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.layers.fixed_point_product import find_scale
 from dovetail.compiler.targets.vta.layers.lower import lower
+from dovetail.compiler.targets.vta.layers.plan_activations import plan_activations
 from dovetail.compiler.targets.vta.passes.dense_to_conv import DenseToConv
 from dovetail.compiler.targets.vta.passes.fuse import Partition, fuse
 

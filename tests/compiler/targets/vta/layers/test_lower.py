@@ -18,8 +18,9 @@ from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.loops.text import to_text
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
-from dovetail.compiler.targets.vta.layers.activation import Activation, plan_activations
+from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.lower import lower
+from dovetail.compiler.targets.vta.layers.plan_activations import plan_activations
 from dovetail.compiler.targets.vta.passes.fuse import Layer, fuse
 
 from ....graph.graphs import convolution, image_builder
