@@ -1,15 +1,15 @@
-"""Products in int32 of bytes as they are, for instructions that multiply uint8 by int8.
+"""Products of bytes in int32, left as bytes for instructions that multiply uint8 by int8.
 
-Of CPUs these take uint8 alone on the left, of GPUs int8 too.
+CPUs' instructions take only uint8 on the left, GPUs' int8 too.
 
     convolution(int32(x) - z, w)  ->  convolution(pad(x', z'), w) - z' * sum(w)
     (int32(a) - z) @ w            ->  a' @ w - z' * sum(w)
 
-``w`` are constant weights that fit int8; ``x'`` is ``x``, with ``z'`` its zero point, or, of int8
-where that is ``raised``, both raised by 128 to uint8.  With ``by_rows`` the weights of matrix
-products are kept as rows of what is summed.  Convolutions of few channels stay: a vector would be
-mostly empty.
-Operands become bytes, which no pattern matches again, so the pass ends.
+``w`` are constant weights that fit int8.  ``x'`` is ``x`` and ``z'`` its zero point; with
+``raised``, int8 and its zero point are both raised by 128 to uint8.  With ``by_rows`` the weights
+of matrix products are kept as rows along what is summed.  Convolutions of few channels stay: a
+vector would be mostly empty.  Operands become bytes, which no pattern matches again, so the pass
+ends.
 """
 
 from dataclasses import dataclass, replace

@@ -4,8 +4,9 @@
     windows over other axes     ->  Transpose, windows over the last axes, Transpose
     Transpose(Transpose(x))     ->  one Transpose, or x
 
-Formats with channels last have a Transpose before and behind each convolution.  These meet, and
-what lies between them, as biases and activations, stands behind its convolution.
+Formats with channels last have a Transpose before and after each convolution.  These meet and
+cancel out, and what lay between them, such as biases and activations, follows its convolution
+directly.
 
 The first moves a transpose one node nearer to the outputs, the second makes windows that no pattern
 changes again, the third removes a node; so the pass ends.

@@ -1,4 +1,4 @@
-"""Convolutions of images with their channels last, as copies of 16 bytes read them.
+"""Convolutions of images with their channels last, for copies of 16 bytes at a time.
 
     Convolution(x, w)        ->  Transpose(PixelConvolution(Transpose(x), w, its channels last))
     f(Transpose(x), y)       ->  Transpose(f(x, y turned back)), f an operator that can do so

@@ -3,8 +3,8 @@
     q(convolution(dq(x), dq(w)) + dq(bias))  ->  saturate(rint(f32(sum) * scale) + zero),
     sum = convolution(int32(x) - zx, int32(w) - zw) + bias, scale = sx * sw / s
 
-So do matrix products.  The sum is exact, as that of QLinearConv and QLinearMatMul is.  Each
-QuantizeLinear is visited once; those rewritten go, so the pass ends.
+The same goes for matrix products.  The sum is exact, like that of QLinearConv and QLinearMatMul.
+Each QuantizeLinear is visited once, and rewritten ones are gone, so the pass ends.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class _Operand:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """What a QuantizeLinear reads: ``dtype`` of operator aside, all that it is computed from."""
+    """What a QuantizeLinear reads: all that it is computed from, but for the operator's dtype."""
 
     node: Node
     operands: tuple[_Operand, _Operand]

@@ -4,8 +4,8 @@
     Lookup(x, identity)                      ->  x
     Lookup(Requantize(x), clip) | Add | Multiply ...  ->  Requantize(x) with narrower limits
 
-Tables are those for all channels alike.  Every rewrite removes a Lookup and none is made besides,
-so the pass ends.
+This holds for tables that all channels share.  Every rewrite removes a Lookup and none is added, so
+the pass ends.
 """
 
 from dataclasses import dataclass, replace

@@ -5,8 +5,8 @@
     conv(x, w) + b + c    ->  conv(x, w) + (b + c)
 
 ``w``, ``s``, ``b`` and ``c`` are constants, ``s``, ``b`` and ``c`` one value or one an output
-channel; each of the tensors between has one reader.  Batch normalisation becomes weights and a bias
-so.  Nodes are visited once, in order, and each step removes one.
+channel; each of the tensors in between has one reader.  Batch normalisation thus becomes weights
+and a bias.  Nodes are visited once, in order, and each step removes one.
 """
 
 from dataclasses import dataclass, replace

@@ -1,12 +1,12 @@
-"""Attention as one operator, where its scores are read by its softmax alone.
+"""Attention as one operator, where only its softmax reads its scores.
 
     softmax(contract(q, k) * scale + bias) -> p;  contract(p, v)  ->  attention(q, k, v, bias)
 
 Between product and softmax there may be constant factors and divisors, then sums with tensors that
 broadcast to the scores, then choices between scores and a constant, one of each at most.  Operands
-are read as they are before they are transposed, and the result is stored as a transpose behind it
-would have it.  Scores of fewer than ``FEWEST`` rows stay as they
-are: there is little to keep out of memory.  So do those of wide values.
+are read as they lie before they are transposed, and the result is stored as a transpose after it
+would leave it.  Scores of fewer than ``FEWEST`` rows stay as they are: there is little to keep out
+of memory.  So do those of wide values.
 
 Each attention takes the place of a softmax, so the pass ends.
 """

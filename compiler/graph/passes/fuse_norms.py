@@ -1,4 +1,4 @@
-"""Normalised rows as one operator, where a framework has written sums, squares and roots.
+"""Normalised rows as one operator, where a framework has written out sums, squares and roots.
 
     d = x - mean(x); d * (1 / sqrt(mean(d * d) + e))   ->  NormalizedRows(x)
     x * (1 / sqrt(mean(x * x) + e))                    ->  NormalizedRows(x), not centred

@@ -1,4 +1,4 @@
-"""Compute once what is computed alike.
+"""Compute once what is computed several times in the same way.
 
     a = f(x); b = f(x); g(a, b)  ->  a = f(x); g(a, a)
 

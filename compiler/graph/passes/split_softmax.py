@@ -1,9 +1,9 @@
-"""Softmax of rows as reductions, where threads that share a row are better than one for each.
+"""Softmax of rows as reductions, where several threads for a row are better than one.
 
     softmax(x)  ->  e = exp(x - max(x)); e * (1 / sum(e))
 
-A thread that has a row alone takes as long as the row is.  As reductions, the threads of a block
-share each, and all elements between have a thread.
+A thread that computes a row alone takes the longer the longer the row is.  In reductions the
+threads of a block share a row, and between them every element has a thread.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ..rebuild import Terms, with_formulas
 __all__ = ["SplitSoftmax"]
 
 LEAST = 64
-"""Elements of a row; those of shorter ones are soon seen by one thread."""
+"""Elements of a row at least; one thread soon goes through a shorter one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
     Requantize(ConvTranspose2d(x))  ->  Assemble(Requantize(Conv2d(x)), Requantize(Conv2d(x)), ...)
 
 Row ``q * stride + a`` of the result reads only the taps ``k`` with ``k = a + top`` modulo the
-stride, of row ``q + (a + top - k) / stride``: so no product is by a zero between the rows.  Each
-ConvTranspose2d is visited once and none is made, so the pass ends.
+stride, of row ``q + (a + top - k) / stride``: so nothing is multiplied by the zeros between rows.
+Each ConvTranspose2d is visited once and none is made, so the pass ends.
 """
 
 from dataclasses import dataclass

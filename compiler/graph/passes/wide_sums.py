@@ -1,10 +1,10 @@
-"""Products of float16 and bfloat16 with sums in float32, as tensor cores have them.
+"""Products of float16 and bfloat16 with sums in float32, as tensor cores compute them.
 
     a @ b  ->  float16(float32(a) @ float32(b))
 
-The products' meaning is the same: their sums are rounded once.  Constant matrices are kept as rows
-of what is summed, also of products whose sums are float32 already.  Sums become float32, and
-matrices rows, which no pattern matches again, so the pass ends.
+The products mean the same: their sums are rounded once.  Constant matrices are kept as rows along
+what is summed, even for products whose sums are float32 already.  Sums become float32, and matrices
+rows, which no pattern matches again, so the pass ends.
 """
 
 from dataclasses import dataclass, replace

@@ -71,8 +71,8 @@ def compile_accelerated(
     timing: Timing,
     plans: PlanRecords | None = None,
 ) -> AcceleratorPart:
-    """Compile a graph of integer operators all of which the accelerator runs, but for chains of
-    host steps from its inputs to what layers read, and from what they make to its outputs.
+    """Compile a graph of integer operators that all run on the accelerator, except chains of host
+    steps: from its inputs to what layers read, and from what layers make to its outputs.
 
     Several chains may begin with one input, or with what one layer makes.
     timing: tells when instructions start and end.  plans: as of ``accelerate_graph``.
@@ -88,7 +88,8 @@ def compile_accelerated(
 
 
 def shaped_graph(graph: Graph, lanes: int) -> Graph:
-    """A graph of integer operators and others, all layers in the form the accelerator has them in.
+    """A graph of integer operators and others, with all layers in the form that the accelerator
+    takes.
 
     lanes: of a block.
     """
@@ -96,9 +97,9 @@ def shaped_graph(graph: Graph, lanes: int) -> Graph:
 
 
 def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
-    """What gives layers the form that the accelerator has them in.
+    """Passes that give layers the form that the accelerator takes.
 
-    None has anything left to do after the others; so a piece of a graph may go through them again.
+    After all of them none has anything left to do, so a piece of a graph may go through them again.
     """
     return (
         *(FixedAverages(), RealFinishes(), ExactSums(), ConstantChannels()),
@@ -134,7 +135,7 @@ def accelerate_graph(
 ) -> AcceleratorPart:
     """The part of a module for a graph that ``prepare_graph`` made.
 
-    timing: tells when instructions start and end.  plans: that are used where they suit, before
+    timing: tells when instructions start and end.  plans: those to use where they suit, before
     those of the options' files; this one is added.
     """
     trace.start()

@@ -35,8 +35,8 @@ class Space:
         self.count += 1
 
     def room(self, item: Item, *, ends: bool = False) -> NDArray[np.int64]:
-        """Starts with nothing in the way that lives with ``item``, ascending: of banks, and after
-        others; with ``ends``, those before others, and at the end of ACT.
+        """First words at which ``item`` overlaps nothing that lives with it, ascending: at the
+        beginnings of banks and after others; with ``ends``, before others and at the end of ACT.
         """
         begin = self.starts[: self.count]
         end = begin + self._words[: self.count]
@@ -50,9 +50,9 @@ class Space:
         return starts[free.all(axis=1)]
 
     def best(self, item: Item, starts: NDArray[np.int64], placing: Placing) -> int:
-        """The one of ``starts``, of ``item``, which comes next, with the fewest banks shared with
-        rivals; then perhaps in the fewest banks; then where what lay there was read least lately;
-        then the lowest.
+        """The best of ``starts`` for ``item``, which comes next: that with the fewest banks shared
+        with rivals; of several, perhaps that in the fewest banks; then that where the last reader
+        of what lay there is longest ago; then the lowest.
         """
         begin = self.starts[: self.count]
         end = begin + self._words[: self.count]

@@ -1,4 +1,4 @@
-"""Tensors that are one in DRAM: what the host gives, and behind it what a program adds."""
+"""Tensors that follow each other in DRAM: what the host gives, then what a program adds."""
 
 from collections.abc import Mapping, Sequence
 from types import UnionType
@@ -21,7 +21,7 @@ def append_problem(
     lanes: int,
     layers: tuple[type | UnionType, ...],
 ) -> str | None:
-    """Why a program does not put the second of these images behind the first; None if it does.
+    """Why a program cannot append the second of these images to the first; None if it can.
 
     Both lie in DRAM: the host puts the first one there, and layers read the whole as weights.
     lanes: of a block.  layers: operators that layers are made of.
@@ -52,7 +52,7 @@ def append_problem(
 
 
 def first_word(operator: Append, lanes: int, plane: int) -> int:
-    """Words from the first of a whole in DRAM to that of what is added.
+    """Words in DRAM from the first of the whole to the first that is added.
 
     plane: words from one channel block to the next.
     """

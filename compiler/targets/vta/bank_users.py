@@ -43,9 +43,9 @@ class Users:
         return Users(tuple(users), tuple(near))
 
     def rivals(self, other: "Users", same_layer: int) -> int:
-        """Whether two units may want to read both items, or to write both, at one time:
-        ``same_layer`` where they work for one, 1 where for layers that may run at the same time,
-        else 0.
+        """How much it counts that two units may want to read both items, or to write both, at one
+        time: ``same_layer`` if they work for one layer, 1 if for layers that may run at the same
+        time, else 0.
         """
         if not _meet(self.users, other.near):
             return 0
@@ -63,8 +63,9 @@ def _meet(some: Sequence[Mapping[Unit, int]], others: Sequence[Mapping[Unit, int
 
 
 def shared_banks(placed: Sequence[tuple[Item, int]], config: HardwareConfig) -> int:
-    """Banks in which two items lie that different units may want to read, or to write, at one time;
-    once for each such two, twice if of one layer.  placed: items and their first words.
+    """Banks that two items share which different units may want to read, or to write, at one time:
+    counted once for each such pair of items, twice if the units work for one layer.  placed: items
+    and their first words.
     """
     size, total = config.bank_words(Memory.ACT), 0
     banks = [(start // size, (start + item.words - 1) // size) for item, start in placed]

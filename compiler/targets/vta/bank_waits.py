@@ -1,4 +1,4 @@
-"""Where the units of a layer in tiles wait for each other's banks, and sums in parts against that.
+"""Where the units of a layer in tiles wait for each other's banks, and sums in parts to avoid that.
 
 GEMM holds the banks of all channels that an instruction reads, and works on one after the other.
 Where results, or what is added to them, lie in one of these banks, STORE and VECTOR find no time in
@@ -25,7 +25,7 @@ PlacedBuffer = tuple[Item, int]
 """A buffer of a layer, and its first word of ACT."""
 
 MOST_PARTS = 4
-"""Times as many parts, at most: each is an instruction, and a LOAD of its weights."""
+"""The largest factor for the number of parts: each is an instruction, and a LOAD of its weights."""
 
 
 def bank_waits(
@@ -35,8 +35,8 @@ def bank_waits(
     buffers: Sequence[PlacedBuffer],
     config: HardwareConfig,
 ) -> dict[int, int]:
-    """Cycles in which units of each layer in tiles wait for banks: where buffers that two of them
-    read, or write, share a bank, these work one after the other.
+    """Cycles in which the units of each layer in tiles wait for banks.  Two units whose buffers
+    share a bank work one after the other.
     """
     waits: dict[int, int] = {}
     for number, tile, own in _in_tiles(choices, buffers):
@@ -75,7 +75,7 @@ def in_parts(
 def _in_tiles(
     choices: Sequence[Choice], buffers: Sequence[PlacedBuffer]
 ) -> Iterator[tuple[int, Tile, list[PlacedBuffer]]]:
-    """Each layer in tiles, and its buffers."""
+    """Each layer that runs in tiles, and its buffers."""
     own: dict[int, list[PlacedBuffer]] = {}
     for item, start in buffers:
         own.setdefault(item.first, []).append((item, start))

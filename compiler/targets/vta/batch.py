@@ -91,8 +91,8 @@ class _Batch:
     def wide(self) -> dict[str, TensorOperator]:
         """The operators of nodes that work on images side by side, by their outputs.
 
-        They are read by others of them and the host only.  Those that read single images are sums
-        of products or pools, since others belong to a layer before them.
+        Only others of them and the host read their results.  Those that read single images are sums
+        of products or pools; anything else belongs to the layer before it.
         """
         graph, own = self.source, {node.output: node for node in self.cut.nodes}
         found = {name: made for name, node in own.items() if (made := _wide(graph, node))}

@@ -1,7 +1,7 @@
-"""Three layers that run some channel blocks at a time: a convolution makes them, a layer that keeps
-channels apart goes on with them, and the sums of a second convolution take them up.
+"""Three layers that run some channel blocks at a time: a convolution makes the blocks, a layer that
+keeps channels apart works on them, and a second convolution adds them to its sums.
 
-So the two activations between them need room for a few blocks only, every weight is loaded once,
+The two activations between them then need room for a few blocks only, every weight is loaded once,
 and matrix core, vector unit and DRAM work at the same time: expand, depthwise and project of an
 inverted residual on images too small to be cut into strips.
 """
@@ -38,7 +38,8 @@ MARGIN = 1.1
 class Blocks:
     """A way to run such layers, ``size`` blocks at a time.
 
-    words: of ACT, for what lies between.  cycles: expected.  dram: of those, in which DRAM works.
+    words: of ACT, for what lies between the layers.  cycles: expected.  dram: those of them in
+    which DRAM works.
     """
 
     size: int
@@ -97,9 +98,9 @@ class BlockCascade:
 
 
 def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[Blocks]:
-    """Every way to run three layers, whose activations between them nobody else reads.
+    """Every way to run three layers of which no other layer reads the activations in between.
 
-    The one with the fewest parts comes first; none where they are not such layers.
+    The way with the fewest parts comes first; none where these are not such layers.
     """
     make, go, add = (layer.kernel for layer in layers)
     if config.acc_banks == 1 or not _suits(layers):
@@ -126,7 +127,9 @@ def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[
 def block_cascade(
     layers: Sequence[LoweredLayer], first: int, way: Blocks, gone: frozenset[str]
 ) -> BlockCascade:
-    """The three layers ``way``.  first: number of the first.  gone: not wholly on chip."""
+    """The three layers as ``way`` runs them.  first: the number of the first.  gone: activations
+    that are not wholly on chip.
+    """
     parts = layers[0].output.blocks // way.size
     rings = {}
     for layer in layers[:2]:

@@ -1,5 +1,5 @@
-"""A dense layer behind a pool that works channel block by channel block while a convolution makes
-them: its weights, which no scratchpad holds, come while the matrix core is busy.
+"""A dense layer after a pool, run channel block by channel block while a convolution makes the
+blocks: its weights, which fit in no scratchpad, are loaded while the matrix core is busy.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ GROUP = len(("convolution", "pool", "dense"))
 """Layers that run together."""
 
 SHARE = 4
-"""A part of the dense layer's weights takes this part of WGT at most."""
+"""A part of the dense layer's weights takes at most WGT divided by this."""
 
 PART_CYCLES = 1500
-"""Estimate: what a part costs, in which the matrix core waits for the pool, three times over."""
+"""Estimate: three times what a part costs, in which the matrix core waits for the pool."""
 
 EAGER_PART_CYCLES = 500
 """The same for plans that the cycles of a whole program judge."""
@@ -34,8 +34,8 @@ EAGER_PART_CYCLES = 500
 class Blockwise:
     """Layers ``first``, a convolution, and the next two, a pool and a dense layer.
 
-    blocks: of channels that the pool makes, and the dense layer adds up, at a time.  parts: how
-    often.
+    blocks: channel blocks that the pool makes, and the dense layer adds up, at a time.  parts: how
+    many times.
     """
 
     first: int
@@ -46,7 +46,8 @@ class Blockwise:
         """Parts of the dense layer that run before the convolution goes on, when it has made that
         many blocks.
 
-        They begin when half of them are made, so that the convolution has all of ACC until then.
+        The first runs when half of the blocks are made, so that the convolution has all of ACC
+        until then.
         """
         return max(0, 2 * blocks - self.parts * self.blocks) // self.blocks
 
@@ -60,8 +61,9 @@ def blockwise(
 ) -> tuple[Blockwise, list[StreamedLayer]] | None:
     """Three layers from number ``first`` on, block by block, and their plans then.
 
-    planned: their plans until then.  eager: also where little is gained.  None where they are not
-    such layers, or what they leave is not on chip, or the weights fit anyway, or come no sooner so.
+    planned: their plans so far.  eager: also where little is gained.  None if they are not such
+    layers, if what they leave is not on chip, if the weights fit anyway, or if they would come no
+    sooner.
     """
     if config.acc_banks == 1:
         return None

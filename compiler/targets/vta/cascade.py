@@ -1,8 +1,8 @@
 """Consecutive layers that run strip by strip, with only some rows of what lies between on chip.
 
 A strip of a layer runs as soon as the rows it reads are there; those are made, or loaded, on
-demand.  So an activation that would not fit, or not beside the others, never goes to DRAM when all
-its readers are in the cascade, and otherwise each row of it is moved once.
+demand.  An activation that would not fit, or not beside the others, therefore never goes to DRAM
+when all its readers are in the cascade; otherwise each row of it is moved once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -101,7 +101,7 @@ class Sized:
 
 
 class _Steps:
-    """On demand of the last layer: its strips, and before each what it needs.
+    """Steps on demand of the last layer: its strips, and before each strip what it needs.
 
     list: everything in turn.  depth: rows of each activation that are needed at one time at most,
     and for one more strip to be made while the others are read.

@@ -121,7 +121,7 @@ def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:
 
 
 def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
-    """Rows of a strip of each layer: what a strip of the layers after it reads, if sums fit."""
+    """Rows of a strip of each layer: what a strip of the later layers reads, if sums fit."""
     wanted = {stripes[-1].output.name: height}
     rows: list[int] = []
     for each in reversed(stripes):

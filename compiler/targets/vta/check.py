@@ -3,7 +3,7 @@
 Three parts: every instruction by itself; the tokens, run alone, which show that the program ends
 and what has ended before each instruction starts; and every conflicting pair of instructions of
 different units, which must be ordered as in the program.  Together they prove that every run,
-whatever the timing, leaves what executing the instructions one after the other leaves.
+whatever the timing, ends with the same memory as executing the instructions one after the other.
 """
 
 from collections import deque

@@ -39,13 +39,13 @@ class Choice:
         return self.first, self.count, way, self.grain
 
     def cost(self, price: float) -> float:
-        """Cycles, and ``price`` for each of DRAM's, which others might need."""
+        """Cycles, and ``price`` for each cycle of DRAM, since others might need it."""
         return self.cycles + price * self.dram
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``choices`` in place of those for the same layers, which are whole choices."""
+    """``choices`` to be put in place of those for the same layers; each replaces whole choices."""
 
     choices: tuple[Choice, ...]
 

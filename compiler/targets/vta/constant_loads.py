@@ -76,9 +76,9 @@ class ConstantLoader:
         """Where ``array``, of the layer's constant ``name``, will lie, and what brings it there.
 
         Of a table only the rows come that are looked up.  beside: words of the same memory that may
-        be given out while this constant is needed; then one that is there, and will be, does not
-        come again.  None for any number.
-        Raises DoesNotFitError when the memory is too small.
+        be given out while this constant is needed; a constant that is there already, and stays
+        there until then, is not loaded again.  None for any number.  Raises DoesNotFitError when
+        the memory is too small.
         """
         memory = CONSTANTS[name][0]
         size = self._config.word_bytes(memory)

@@ -28,7 +28,7 @@ class Cost:
 
 
 def cost_of(instruction: Instruction, config: HardwareConfig) -> Cost:
-    """Cost of an instruction that nothing holds up."""
+    """Cost of an instruction that waits for nothing."""
     match instruction:
         case Gemm(extent=extent):
             return _compute(Unit.GEMM, prod(extent), config)

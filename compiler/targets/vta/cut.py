@@ -18,7 +18,9 @@ __all__ = ["Chain", "Cut", "cut_graph"]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Host nodes that make the tensor ``last`` of the tensor ``first``; none where it is that."""
+    """Host nodes that make the tensor ``last`` from the tensor ``first``; none if both are the
+    same.
+    """
 
     first: str
     nodes: tuple[Node, ...]
@@ -113,7 +115,9 @@ def _rows_problem(graph: Graph, own: set[int], lanes: int) -> Refusal | None:
 
 
 def _stays(graph: Graph, name: str, own: set[int], numbers: Mapping[str, int]) -> bool:
-    """Whether nodes ``own`` alone read a tensor and what is moved of it; numbers: of makers."""
+    """Whether only the nodes ``own`` read a tensor and what movements make of it; numbers: of the
+    nodes that make tensors.
+    """
     pending = [name]
     while pending:
         name = pending.pop()

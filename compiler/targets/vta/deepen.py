@@ -1,8 +1,9 @@
-"""Buffers of cascades made deeper, where there is room for it that no other unit would miss.
+"""Buffers of cascades made deeper, where there is room that no other unit needs.
 
 A buffer of a cascade is as deep as it must be, with room for one strip more.  If it is deeper, LOAD
 brings a strip while one before it is still needed elsewhere, as by a residual sum; the next strip
-is made while STORE is at work on one; and fewer rows lie twice, which VECTOR makes two times.
+is made while STORE is at work on one; and fewer rows are stored twice, each of which VECTOR makes
+two times.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,8 +60,8 @@ def deepened(choice: Choice) -> Iterator[Choice]:
 
 
 def _more(sized: Sized, ahead: int, *, twice: bool) -> tuple[int, ...]:
-    """Strips more for each buffer: ``ahead`` of those that are loaded or stored, and of others in
-    which rows lie twice perhaps as many as they have.
+    """How many strips more each buffer gets: ``ahead`` for those that are loaded or stored, and for
+    others in which rows are stored twice perhaps as many as they have.
     """
     found = []
     for ring in sized.rings.values():

@@ -44,8 +44,8 @@ class _Touch:
 class _Scratchpad:
     """The last writer of each word, and who has read it since.
 
-    Of each read: the operation, its first word, and from that on a bit for each word that nobody
-    has written since.
+    For each read: the operation, its first word, and from that word on a bit for each word that has
+    not been written since.
     """
 
     def __init__(self, depth: int) -> None:
@@ -104,8 +104,8 @@ class _Dram:
 
 
 class _Accesses:
-    """Accesses: the first and last place of each, by which most are told apart, and from the first
-    on a bit for each place.
+    """Accesses: the first and last place of each, which tell most of them apart, and a bit for each
+    place from the first on.
     """
 
     def __init__(self) -> None:

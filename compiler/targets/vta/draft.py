@@ -167,7 +167,7 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
 
 
 def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs of constants joined, if LOAD sets its pace and it is faster so."""
+    """``draft`` with LOADs of constants joined, if LOAD sets its pace and that makes it faster."""
     if not draft.is_load_bound:
         return draft
     is_known = _known(draft, config)
@@ -182,9 +182,9 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
 
 
 def _with_near_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs joined that start soon after each other, if it is faster so.
+    """``draft`` with those LOADs joined that start soon after each other, if that makes it faster.
 
-    Not where others are joined, nor where LOAD does not set the pace.
+    Unchanged where others are joined, or where LOAD does not set the pace.
     """
     if draft.joined or not draft.is_load_bound:
         return draft
@@ -246,8 +246,8 @@ def _joined(
 
 
 def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs and STOREs behind what they hold up, and near LOADs joined, where it is
-    faster so.
+    """``draft`` with LOADs and STOREs moved behind what they hold up, and with near LOADs joined,
+    where that makes it faster.
     """
     order = postponed(draft.program, draft.before, draft.expected)
     draft = min(draft, _moved(draft, order, draft.before, config, timing), key=_cycles)

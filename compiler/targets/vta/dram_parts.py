@@ -21,7 +21,7 @@ def load_parts(
     bus_bytes: int,
     step: int = 1,
 ) -> Iterator[Load]:
-    """Fetch blocks, rows and columns ``part`` of ``x``, whose halo it has in DRAM not.
+    """Fetch blocks, rows and columns ``part`` of ``x``, which has no halo in DRAM.
 
     shape: blocks, rows and columns of the buffer; ``sram``: its word that gets the first.
     step: from a row of the part to the next; if more than 1, none lies in the halo.
@@ -57,7 +57,9 @@ def load_parts(
 def store_part(
     x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
 ) -> Store:
-    """Put blocks, rows and columns ``part`` of ``x``, but for its halo; else as ``load_parts``."""
+    """Store blocks, rows and columns ``part`` of ``x``, except its halo; otherwise as
+    ``load_parts``.
+    """
     blocks, rows, columns = part
     top, left = x.halo[:2]
     above, height, _ = cut(rows, top, x.height)
@@ -79,7 +81,7 @@ def store_part(
 def store_pixels(
     x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
 ) -> Iterator[Store]:
-    """As ``store_part``, only the pixels of ``x`` that lie in its grid."""
+    """As ``store_part``, but only the pixels of ``x`` that lie in its grid."""
     assert x.grid is not None
     blocks, *spans = part
     rows, columns = (
@@ -116,7 +118,8 @@ def store_pixels(
 
 
 def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
-    """The first of ``count`` rows, ``step`` apart from ``start`` on, in ``span``; how many are.
+    """Of ``count`` rows, ``step`` apart from ``start`` on, the first that lies in ``span``, and how
+    many do.
 
     ``span`` counts the ``before`` rows of the halo, the result does not.
     """

@@ -1,7 +1,8 @@
-"""STOREs that hold a bank for which the matrix core or the vector unit waits, put behind it.
+"""STOREs that hold a bank for which the matrix core or the vector unit waits, moved behind what
+waits.
 
 A STORE begins as soon as its words are there.  While it holds their bank no other unit reads there;
-so where the next layer reads the same rows, its work waits, although the STORE has time.
+so where the next layer reads the same rows, its work waits, although the STORE could come later.
 """
 
 from collections.abc import Sequence

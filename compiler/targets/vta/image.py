@@ -39,8 +39,8 @@ def load_windows(
 ) -> Iterator[Load]:
     """Fetch blocks, rows (halo included) and columns ``part`` of the image ``x`` to word ``sram``.
 
-    strides: words from block to block and from row to row.  dram: of the image's first byte.
-    Where windows are less than a beat apart every second, third, ... one is loaded by itself.
+    strides: words from block to block and from row to row.  dram: of the image's first byte.  Where
+    windows are less than a beat apart, every second, third, ... one is loaded at a time.
     """
     image = x.image
     assert image is not None

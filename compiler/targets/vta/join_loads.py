@@ -1,8 +1,8 @@
-"""LOADs of constants joined into longer ones, for programs that LOAD sets the pace of.
+"""LOADs of constants joined into longer ones, for programs whose pace LOAD sets.
 
-Each LOAD waits for the memory before its first word comes.  Constants that lie one behind the other
-in their scratchpad may come by one, if nothing that a later one waits for is behind the first; in
-DRAM they then have a copy that lies so too, unless they do.
+Each LOAD waits for the memory before its first word comes.  Constants that follow each other in
+their scratchpad may come by one LOAD, if nothing that a later one waits for comes after the first.
+In DRAM they then have a copy in which they follow each other, unless they do so already.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from dovetail.isa.memories import Memory
 __all__ = ["PACE", "SOON", "WGT_PARTS", "follow", "join"]
 
 PACE = 0.9
-"""The part of a program's cycles in which LOAD works, from which on LOADs are joined."""
+"""LOADs are joined where LOAD works for this part of a program's cycles, or more."""
 
 PARTS = {Memory.PAR: 4, Memory.TAP: 4, Memory.TAB: 2}
 """Memories of constants beside WGT; a joined LOAD fills at most this part of one."""
@@ -90,13 +90,13 @@ def _have_place(
     config: HardwareConfig,
     known: Callable[[Load], bool],
 ) -> bool:
-    """Whether LOADs bring words that lie behind each other, or that may be copied so."""
+    """Whether LOADs bring words that follow each other, or that may be copied so that they do."""
     loads = [each for place in group if isinstance(each := program[place], Load)]
     return follow(loads, config) or all(known(each) for each in loads)
 
 
 def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
-    """Whether what LOADs of rows bring lies behind each other in DRAM."""
+    """Whether what LOADs of rows bring follows each other in DRAM."""
     ends = [each.dram_address + each.count_x * _word_bytes(each, config) for each in loads]
     return all(end == each.dram_address for end, each in zip(ends, loads[1:], strict=False))
 

@@ -22,7 +22,7 @@ class LayerRun:
     """A layer while it runs.
 
     loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
-    by their key.  windows: of inputs that each part of a tile's sums has anew.
+    by their key.  windows: those of inputs that are loaded anew for each part of a tile's sums.
     """
 
     number: int

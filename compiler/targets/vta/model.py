@@ -27,7 +27,7 @@ __all__ = [
 def issue_counts(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
     """Cycles in which GEMM and VECTOR issue the iterations of all loops but the lanes, at least.
 
-    But for windows of taps, see ``sliding``: there all taps of a row are one iteration.
+    In windows of taps (``sliding``) all taps of a row count as one iteration.
     """
     return _cycles(kernel, config, sums=PAIR)
 
@@ -54,8 +54,8 @@ def _cycles(kernel: Kernel, config: HardwareConfig, sums: int) -> dict[Unit, int
 
 
 def slides(kernel: Kernel) -> bool:
-    """Whether VECTOR applies a row of taps in a cycle, and so needs the fewest where a tile has
-    whole rows: each row begins with columns that make nothing.
+    """Whether VECTOR applies a row of taps in a cycle.  It then needs the fewest cycles where a
+    tile has whole rows, since the first columns of each row give no result yet.
     """
     return any(_window(nest) for nest in kernel.nests)
 

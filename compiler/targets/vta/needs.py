@@ -1,4 +1,4 @@
-"""How much of each layer must be done before another can begin: the least that any plan needs."""
+"""How much of each layer must be done before another can begin, at the least, whatever the plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,9 +96,9 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
     """bool[layers, layers], twice: whether some of the second layer comes after the last block of
     the last pixel of the first; and whether products with all its weights do.
 
-    A layer that skips some of what it could read, as a stride of 2 does without a window, may do
-    without the last.  Where several layers read parts of a result, one of them reads its last
-    block; what comes after each of them comes after that.
+    A layer that skips some of what it could read, as a stride of 2 without a window does, may not
+    need the last.  Where several layers read parts of a result, one of them reads its last block;
+    what comes after each of them comes after that.
     """
     some, all_weights = (np.zeros((len(layers), len(layers)), bool) for _ in range(2))
     reads = [list(_uses(layers, number)) for number in range(len(layers))]

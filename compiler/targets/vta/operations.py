@@ -223,7 +223,7 @@ class Builder:
     def _begin(
         self, number: int, layer: LoweredLayer, planned: StreamedLayer, *, alone: bool = False
     ) -> LayerRun:
-        """A layer about to run; constants of which it needs all the time all are loaded.
+        """A layer about to run, with the constants loaded that it needs as a whole all the time.
 
         alone: as of ``_layer``.
         """

@@ -87,8 +87,8 @@ def _first_use(before: Sequence[frozenset[int]]) -> list[int]:
 class _Schedule:
     """Instructions getting their estimated starts, one after the other, and tiles their banks.
 
-    A tile gets a bank when everything before it that it depends on has a start: so it will leave
-    the bank again, whatever other tiles do, and there is always a next instruction.
+    A tile gets a bank once everything before it that it depends on has a start.  It will then leave
+    the bank again, whatever other tiles do, so there is always a next instruction.
     """
 
     def __init__(

@@ -18,8 +18,8 @@ __all__ = ["NoRoomError", "place"]
 
 
 class NoRoomError(DoesNotFitError):
-    """ACT is too small for what is there while layer ``layer`` runs: the activations ``names``,
-    where they are known.
+    """ACT is too small for what must be there while layer ``layer`` runs: the activations
+    ``names``, if known.
     """
 
     def __init__(self, message: str, layer: int, names: frozenset[str] = frozenset()) -> None:
@@ -36,10 +36,10 @@ def place(
     """First ACT word of every item; two that live at once never overlap.
 
     Where there is room, items that different units read (or write) at the same time lie in
-    different banks, and new ones where nothing was for longest, so that their layer need not wait.
-    Where there is none, they are packed.  What fits in half of ACT is placed as if there were no
-    more.  layers: their names.  Raises NoRoomError, naming the
-    layer, when there is no room even so.
+    different banks, and new items where nothing has lain for the longest time, so that their layer
+    need not wait.  Otherwise items are packed.  What fits in half of ACT is placed as if there were
+    no more.  layers: their names.  Raises NoRoomError, naming the layer, when there is no room even
+    so.
     """
     half = _placed_in_half(items, layers, config, placing)
     if half is not None:
@@ -57,9 +57,10 @@ def place(
 def _placed_in_half(
     items: Sequence[Item], layers: Sequence[str], config: HardwareConfig, placing: Placing
 ) -> list[int] | None:
-    """The places in an ACT of half the words, in the banks of these numbers; None without room.
+    """The places in an ACT of half the words, carried over to the banks of the same numbers; None
+    without room.
 
-    Items share no bank that they do not share there, so more memory costs no time.
+    Items then share no bank that they would not share in that ACT, so more memory costs no time.
     """
     half = config.act_depth // 2
     if half < 2 * config.act_banks or _most_words(items) > half:
@@ -86,9 +87,9 @@ def _most_words(items: Sequence[Item]) -> int:
 def _spread(
     items: Sequence[Item], config: HardwareConfig, placing: Placing, *, both_ends: bool
 ) -> list[int] | None:
-    """Each item at its best place beside those before it; None when one finds no place.
+    """Each item at its best place, given those before it; None when one finds no place.
 
-    Where one finds none, those that live with it are packed: each at its lowest place, or, from
+    Where an item finds none, those that live with it are packed: each at its lowest place or, with
     ``both_ends``, at the better of its lowest and its highest.
     """
     packed: set[int] = set()

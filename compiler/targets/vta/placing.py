@@ -7,14 +7,14 @@ __all__ = ["PLACINGS", "PLAIN", "Placing"]
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """What decides between plans in which all layers run in the same ways, most of it between
-    places for an item.  Which is best depends on the network.
+    """What decides between plans in which all layers run in the same ways, mostly by the places of
+    items.  Which is best depends on the network.
 
-    same_layer: what two units of one layer count that may want to read, or to write, the same bank
-    at one time; those of layers near each other count 1.  few_banks: whether of places with equal
-    counts those in fewer banks are better.  addends: whether VECTOR counts as a reader of the
-    results of residual sums: it reads there what it wrote before.  eager: whether dense layers run
-    block by block where little is gained, too.
+    same_layer: how much it counts that two units of one layer may want to read, or to write, the
+    same bank at one time; for layers near each other it counts 1.  few_banks: whether, of places
+    with equal counts, those in fewer banks are better.  addends: whether VECTOR counts as a reader
+    of the results of residual sums, where it reads what it wrote before.  eager: whether dense
+    layers run block by block even where little is gained.
     """
 
     same_layer: int = 1

@@ -1,4 +1,4 @@
-"""What a plan is, and where in ACT everything of it lies."""
+"""What a plan is, and where in ACT everything in it lies."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace

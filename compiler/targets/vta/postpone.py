@@ -1,8 +1,8 @@
-"""LOADs that hold up others for which the matrix core waits, or it and the vector unit, put behind
-them.
+"""LOADs that hold up others for which the matrix core waits, or it and the vector unit, moved
+behind those.
 
-The order of the program has each LOAD start as soon as it can.  So weights that are needed much
-later may come just before what an idle matrix core waits for, and slow down, too, the STORE that
+The order of the program has each LOAD start as soon as it can.  Weights that are needed much later
+may therefore come just before what an idle matrix core waits for, and also slow down the STORE that
 has to come before that.  Or they come while there is no room yet for a table that is needed next.
 """
 
@@ -32,8 +32,8 @@ def postponed(
 ) -> list[int]:
     """Another order of ``program``, in which some LOADs come later; it may be no faster.
 
-    before: of each instruction, those that it depends on; that order keeps all.  expected:
-    predicted cycles of each.  units: those that wait, all of them.
+    before: for each instruction, those that it depends on; the other order keeps all of these.
+    expected: predicted cycles of each.  units: those that wait, all of them.
     """
     first = first_use(before)
     loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]

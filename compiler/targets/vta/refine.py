@@ -1,8 +1,8 @@
 """A plan made faster by trying other ways to run some layers, each judged by the cycles of a whole
 program.
 
-One trial changes several places that are far apart.  Where the cycles of the layers around a place
-become fewer its change is kept.
+One trial changes several places that are far apart.  A change is kept if the layers around its
+place take fewer cycles.
 """
 
 from collections.abc import Callable, Iterator, Sequence, Set

@@ -1,4 +1,4 @@
-"""Rings: space of a memory for what is loaded once, given out in turn."""
+"""Rings: space of a memory, given out in turn to what is loaded once."""
 
 from dataclasses import dataclass
 
@@ -40,5 +40,7 @@ class Ring:
         return grant
 
     def holds(self, grant: Grant, more: int = 0) -> bool:
-        """Whether nothing that ``grant`` covers was given out again, nor is by ``more`` words."""
+        """Whether the words of ``grant`` have not been given out again, nor would be by ``more``
+        words.
+        """
         return self._given + more - grant.before <= self._depth

@@ -72,7 +72,8 @@ def _size(x: Activation, config: HardwareConfig) -> int:
 
 
 class _Chain:
-    """The earliest begin and end of each layer, when each waits only for what it comes from.
+    """The earliest beginning and end of each layer, if each waits only for what it is computed
+    from.
 
     tiles: the earliest end of all products with one tile of its weights.
     busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word, moved:

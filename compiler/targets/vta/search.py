@@ -21,10 +21,10 @@ from .ways import GRAINS
 __all__ = ["fastest"]
 
 BUSY = 0.5
-"""Part of the time that DRAM has to work for plans that move less to be tried."""
+"""Plans that move less are tried where DRAM works for this part of the time, or more."""
 
 PRICE = 0.25
-"""What a cycle of DRAM counts as in those."""
+"""What a cycle of DRAM counts in those plans."""
 
 FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
 """Operations above which no plans that move less are made, and above which only one plan is: to
@@ -49,7 +49,7 @@ WORSE = 1.1
 """Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
 
 NEAR = 1.06
-"""Cycles over those of the roof that are near enough for a long program."""
+"""A long program with so many cycles over those of its roof is near enough."""
 
 
 def fastest(

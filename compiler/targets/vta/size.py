@@ -1,4 +1,4 @@
-"""Refusing what would be cut into more tiles than a program is worth."""
+"""Refusing layers that would be cut into unreasonably many tiles."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""Depthwise taps as windows of columns, of which VECTOR does a row each cycle."""
+"""Depthwise taps as windows of columns: VECTOR applies a row of taps each cycle."""
 
 from dataclasses import dataclass, replace
 

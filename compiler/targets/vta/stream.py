@@ -1,4 +1,6 @@
-"""Schedules of layers that a scratchpad cannot hold whole: tiles whose parts of everything fit."""
+"""Schedules of layers that do not fit in a scratchpad as a whole: tiles whose part of everything
+fits.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +37,8 @@ OUTER = (("y", "x", "c"), ("c", "y", "x"))
 """Orders of the loops over tiles: inputs stay for all channels, or weights for all places."""
 
 CRAMPED = 1.5
-"""Times the cycles of a layer's fastest tile.  Where no tile that takes as few fits in ACT, sums
-may have more parts than WGT asks for.
+"""A factor of the cycles of a layer's fastest tile.  Where no tile within that fits in ACT, sums
+may have more parts than WGT requires.
 """
 
 
@@ -113,7 +115,7 @@ def _fastest(tile: Tile) -> tuple[int, int]:
 def _in_parts(kernel: Kernel, sizes: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
     """Tiles with the fewest parts but one, for those of ``sizes`` whose sums have one part.
 
-    So a buffer need not hold the inputs of all channels, although WGT has room for their weights.
+    A buffer then need not hold the inputs of all channels, although WGT has room for their weights.
     """
     count = kernel.extents.get("k", 1)
     for each in sizes if count > 1 else ():

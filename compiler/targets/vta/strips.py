@@ -34,7 +34,9 @@ PARTS = ("weights", "taps")
 """Constants of which a tile has only its part."""
 
 FOLDED_ITERATIONS = 1024
-"""Iterations of one VECTOR instruction that folds, at most if it can be: it holds up others."""
+"""Iterations of one VECTOR instruction that folds, at most where possible, since it holds up
+others.
+"""
 
 
 @dataclass(frozen=True, slots=True)

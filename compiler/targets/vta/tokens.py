@@ -28,7 +28,9 @@ Clock = dict[Unit, int]
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """Given at the end of instruction ``giver``, taken at the start of instruction ``taker``."""
+    """A token given at the end of instruction ``giver`` and taken at the start of instruction
+    ``taker``.
+    """
 
     giver: int
     taker: int

@@ -38,7 +38,7 @@ MOST_LAYERS = 8
 """Layers of a cascade, at most."""
 
 GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
-"""Other grains of layers that are all on chip."""
+"""Other grains for layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))
 """Other grains of cascades."""
@@ -53,7 +53,9 @@ Room = Callable[[int, int], int]
 
 
 def limits_of(config: HardwareConfig) -> Limits:
-    """What a tile may use: one bank of ACC, and half of WGT, so that the next one's are loaded."""
+    """What a tile may use: one bank of ACC, and half of WGT, so that the weights of the next tile
+    can be loaded meanwhile.
+    """
     rows = config.par_depth // ROW_PARTS
     return Limits(config.bank_words(Memory.ACC), config.wgt_depth // 2, rows)
 

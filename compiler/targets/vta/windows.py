@@ -30,7 +30,8 @@ So two buffers of one width have one shape, whatever touches them.
 """
 
 NARROW = 2
-"""Times as many columns as a layer reads are too many to be loaded with them."""
+"""If the columns are so many times those that a layer reads, the others are not loaded with them.
+"""
 
 ROWS = 1
 """The axis of rows."""
@@ -94,7 +95,7 @@ class Window:
         )
 
     def stores(self, tile: Mapping[str, int], sram: int, dram: int) -> tuple[Store, ...]:
-        """Put the part of one tile, but for its halo, from the buffer at word ``sram``.
+        """Store the part of one tile, except its halo, from the buffer at word ``sram``.
 
         None where the tile has columns behind the last only.
         """
@@ -180,8 +181,8 @@ def row_step(kernel: Kernel, x: Activation) -> int:
 
 
 def reads_few_columns(kernel: Kernel, x: Activation) -> bool:
-    """Whether ``kernel``, not yet in tiles, reads some columns of ``x``, as a layer that moves
-    pixels does, and so few that the others had better not be loaded.
+    """Whether ``kernel``, not yet in tiles, reads so few columns of ``x`` that the others had
+    better not be loaded, as a layer that moves pixels does.
     """
     if x.image or x.name == kernel.nests[-1].name:
         return False

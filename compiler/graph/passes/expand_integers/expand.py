@@ -1,4 +1,4 @@
-"""Integer operators (NHWC, one meaning each) as general ones, byte for byte.
+"""Integer operators (NHWC) as general ones that give the same bytes.
 
     Requantize(acc, scale)  ->  Cast(uint8, int32(rint(clip(float32(acc) * scale))) + zero_point)
 
@@ -312,7 +312,9 @@ class _Expanding:
         return array.reshape(-1, 1, 1) if is_image else array
 
     def requantize(self, x: str, node: Node, is_image: bool, operator: Requantize) -> str:
-        """Scales belong to the channels.  What is only added to is not made bytes before."""
+        """Requantise with a scale for each channel.  A tensor that is only added to something stays
+        in float32.
+        """
         factors = self.aligned(node.inputs[1], is_image)
         aligned = self.new.constant(factors)
         if self.new.builder.types[x].dtype != DType.FLOAT32:

@@ -2,7 +2,7 @@
 
     RequantizeFixed(x, m, s)  ->  clip(rounding_shift((int64(x << s) * m + 2**30) >> 31, -s))
 
-A sum, a product or a mean is that of the raised bytes less their offset.
+Sums, products and means are those of the raised bytes, with their offset subtracted.
 """
 
 from typing import assert_never

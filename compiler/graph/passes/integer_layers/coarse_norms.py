@@ -4,8 +4,8 @@ each result but two in bytes.
     v = x - mean(x);  m = QuantizeLinear(mean(v ** 2));  a = QuantizeLinear(m + epsilon)
     QuantizeLinear(v / sqrt(a))
 
-of a dequantised x, over any one dimension, with Transposes anywhere.  So does ONNX Runtime's
-quantiser leave what torch exports before opset 17.
+of a dequantised x, over any one dimension, with Transposes anywhere.  ONNX Runtime's quantiser
+leaves it so from what torch exports before opset 17.
 """
 
 from collections.abc import Mapping

@@ -77,7 +77,7 @@ def _of_rows(operator: Convolution) -> Convolution:
 def recognise_transposed(state: State, node: Node) -> Value:
     """A transposed convolution of an image.
 
-    Its float sums may round otherwise than ours, which are exact: ties may differ by one.
+    The model's float sums may round differently from ours, which are exact: ties may differ by one.
     """
     operator = node.operator
     assert isinstance(operator, TransposedConvolution)

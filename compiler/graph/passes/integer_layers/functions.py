@@ -4,8 +4,8 @@
     Mul(x, c), PRelu(x, c), (x - mean) * factor + offset, of constants of channels  ->  Lookup(x)
 
 Values are [256], or [C, 256] where channels have functions of their own.  Each operand is a
-constant or a function of a stored tensor, and this one perhaps a function of another: what both are
-functions of in the end is the one that the table is for.
+constant or a function of a stored tensor, which may itself be a function of another.  The table is
+for the tensor of which, in the end, all operands are functions.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
 """Nodes of the model that are part of no integer layer, and the tensors that they read.
 
-An integer layer may read their bytes, and they may read its: as the model has them, in its own
-order of dimensions and element type.  A float that an integer layer would compute inside, such as
-the sum of a convolution before it is quantised, is computed by the model's own nodes where one of
-them reads it.
+An integer layer may read their bytes, and they may read those of an integer layer, in the model's
+own order of dimensions and element type.  A float that an integer layer would compute inside, such
+as the sum of a convolution before it is quantised, is computed by the model's own nodes where one
+of them reads it.
 """
 
 from ...ir import Node

@@ -139,9 +139,9 @@ def reshaped_order(
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """How a tensor is stored for a reshape, and then its result: as far as possible as it is.
 
-    before, after: its shapes in the model.  stored: the permutation, as of ``Integer``.
-    Dimensions that become one, or were one, lie side by side; what lies last goes on to do so, as
-    channels and the heads around them.  None where it cannot.
+    before, after: its shapes in the model.  stored: the permutation, as of ``Integer``.  Dimensions
+    that become one, or were one, must lie side by side; what lies last stays last, as channels and
+    the heads around them do.  None where that is impossible.
     """
     order = [axis for axis in stored if before[axis] > 1]
     groups = {axis: group for group in _reshaped_groups(before, after) for axis in group[0]}

@@ -3,8 +3,8 @@
     QuantizeLinear((x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) * scale + bias)
     QuantizeLinear(x / sqrt(mean(x ** 2) + epsilon) * scale)
 
-of a dequantised x and constants, over the last dimension, however it divides and squares.  This is
-the only place that says which: all targets compute what it leaves.
+of a dequantised x and constants, over the last dimension, however it divides and squares.  Which
+normalisations these are is decided here alone: all targets compute what this pass leaves.
 """
 
 from collections.abc import Collection, Mapping, Sequence

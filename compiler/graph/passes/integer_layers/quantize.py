@@ -265,8 +265,8 @@ def _average(
 ) -> Integer:
     """Where the scales agree, zero points only move the sum: ties round as those of the mean.
 
-    A mean half way between two int8 values may still come out one off ONNX Runtime's, whose float32
-    sum depends on the order of its terms.
+    A mean half way between two int8 values may still differ by one from ONNX Runtime's, whose
+    float32 sum depends on the order of its terms.
     """
     real = value.real
     x = permuted(graph, real.tensor, value.permutation, origin)

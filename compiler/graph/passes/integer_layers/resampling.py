@@ -4,8 +4,8 @@
 
 The weights come again after a period of rows and columns.  Each phase of it is a depthwise
 convolution, whose int8 weights are the products of row and column weights in whole steps; beyond
-its edges the image is repeated.  Only results half way between two int8 values may differ from
-ONNX Runtime's, whose float32 sums round there as they happen to.
+its edges the image is repeated.  Only results half way between two int8 values may differ from ONNX
+Runtime's, whose float32 sums may round either way there.
 """
 
 from dataclasses import dataclass, replace

@@ -2,8 +2,8 @@
 
     RowProducts(Softmax(x), y)  ->  RowProducts(RowSoftmax(x), y), perhaps with movements between
 
-This is the only place that says which: all targets compute what this leaves.  Every other Softmax,
-as at the end of a classifier, keeps ONNX Runtime's table of floats.
+Which ones these are is decided here alone: all targets compute what this leaves.  Every other
+Softmax, such as that at the end of a classifier, keeps ONNX Runtime's table of floats.
 """
 
 from dataclasses import replace

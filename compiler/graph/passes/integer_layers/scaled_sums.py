@@ -3,8 +3,8 @@
     QuantizeLinear(a * cos - b * sin)  ->  ScaledSum(a and b, factors of the step of a sum)
 
 ``a`` and ``b`` are parts of what a dense layer makes of each row, before it is quantised; cosines
-and sines are computed for each run.  Movements between sum and quantisation move the bytes.  This
-is the only place that says which: all targets compute what it leaves.
+and sines are computed for each run.  Movements between sum and quantisation move the bytes instead.
+Which sums these are is decided here alone: all targets compute what this pass leaves.
 """
 
 from collections.abc import Iterator, Mapping

@@ -35,15 +35,13 @@ class Grid:
 class Activation:
     """An on-chip tensor: ``channels`` in blocks of ``lanes``, and its halo.
 
-    halo: top, left, bottom, right.  fill: what the halo holds; None when nobody reads it.
-    image: when its words are windows of an image's rows; then ``channels`` are bytes of a window.
+    halo: top, left, bottom, right.  fill: what the halo holds; None when nobody reads it.  image:
+    when its words are windows of an image's rows; then ``channels`` are bytes of a window.
     first_block, whole_channels: of a part of a tensor called ``name`` with that many channels: the
-    block of the tensor that is the part's first.
-    places: of each channel, its lane counted over all blocks, where they do not follow each other:
-    parts of a concatenation each begin a block.
-    grid: of a part with some of the pixels, where they lie.
-    spare: pixels of zeros, or of other tensors, behind each channel block in DRAM, where its pixels
-    are words of weights.
+    block of the tensor that is the part's first.  places: of each channel, its lane counted over
+    all blocks, where they do not follow each other: parts of a concatenation each begin a block.
+    grid: of a part with some of the pixels, where they lie.  spare: pixels of zeros, or of other
+    tensors, that follow each channel block in DRAM, where its pixels are words of weights.
     """
 
     name: str

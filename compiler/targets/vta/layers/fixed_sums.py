@@ -1,7 +1,7 @@
 """What PAR holds of a requantisation, and whether TensorFlow Lite's fits the fixed point there.
 
-The vector unit keeps 24 bits of a sum's magnitude and 27 of its bias.  Less is lost by nobody when
-no sum is larger, or when every larger one is clipped in any case.
+The vector unit keeps 24 bits of a sum's magnitude and 27 of its bias.  Nothing is lost when no sum
+is larger, or when every larger one is clipped in any case.
 """
 
 from collections.abc import Sequence

@@ -8,9 +8,9 @@ the first pixel of a window on: pixel after pixel, channel after channel.  Then
 
 with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out of the rows.
 
-LOAD takes windows that are a beat apart or more.  Where they are less, it reads the rows several
-times, every second or third window at a time.  So the host may lay pixels further apart, or lay
-each window by itself, where that makes LOAD faster; the weights of bytes between are 0.
+LOAD takes windows that are a beat apart or more.  Where they are closer, it reads the rows several
+times, every second or third window at a time.  The host may therefore put pixels further apart, or
+each window by itself, where that makes LOAD faster; the weights of the bytes in between are 0.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Layers to loop programs: what an operator computes, then a sum and a table, as the layer has."""
+"""Layers to loop programs: what an operator computes, then the sum and the table that the layer
+has.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -158,9 +160,7 @@ def _inputs(
 
 
 def _body(last: Stmt, first: Definition, summed: Activation | None) -> Stmt:
-    """``last``, with what it reads before it: sums, and, in a layer that ends in a sum, what is
-    added.
-    """
+    """``last``, after what it reads: sums, and what is added in a layer that ends in a sum."""
     if summed is not None:
         addend = Buffer(ADDEND, _inner_shape(summed), DType.INT8, Scope.ACT)
         place = place_of(f"{ADDEND}.")

@@ -173,7 +173,7 @@ def _image(
     lanes: int,
     config: HardwareConfig | None,
 ) -> Activation | None:
-    """A source as windows of rows, if its only reader is a convolution that this makes faster."""
+    """A source as windows of rows, if its only reader is a convolution that becomes faster so."""
     readers = [layer for layer in partition.layers if name in layer.inputs]
     viewed = name in {view.whole for view in partition.views.values()}
     if len(readers) != 1 or name in partition.result_roots or viewed:
@@ -202,7 +202,9 @@ def _image(
 
 
 def spare_columns(width: int) -> int:
-    """Columns behind those of an image with which tiles of whole columns are of a middle size."""
+    """How many columns to add after those of an image, so that tiles of whole columns are of a
+    middle size.
+    """
     if width < LEAST_WIDTH:
         return 0
     tries = range(MOST_SPARE)
@@ -210,7 +212,7 @@ def spare_columns(width: int) -> int:
 
 
 def _widen_rows(partition: Partition, activations: dict[str, Activation]) -> None:
-    """Give what layers of rows read and write columns behind the last, for tiles that fit better.
+    """Add columns after the last to what layers of rows read and write, for tiles that fit better.
 
     Nobody reads what lies there, so the results may be anything.
     """

@@ -14,7 +14,8 @@ Where the operator has a share, the root is that of a byte, which lies where the
     over[y, x] = 2^shift * step / sqrt(root_byte[y, x, 0] + epsilon)
 
 Without a mean to take away ``x + row_bias``, a constant, takes the place of ``C * x + less``.
-Where channels do not fill blocks, taps of 0 keep what lies beyond the last out of both sums.
+Where channels do not fill blocks, taps of 0 keep what lies beyond the last channel out of both
+sums.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,5 @@
-"""Softmax of rows that lie along channels: the largest, two bytes of an exponential, their sum.
+"""Softmax of rows that lie along channels: their largest element, two bytes of each exponential,
+the sum.
 
     less[y, x] = -max of x[:, y, x]                       to PAR, for all lanes
     low[...] = table_low[max(x[...] + less[y, x], first) + 255]     int8, where the result will be

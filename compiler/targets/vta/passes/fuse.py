@@ -48,9 +48,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Nodes that one kernel computes, in order; ``inputs`` are activations, ``output`` an
-    activation.
-    """
+    """Nodes that one kernel computes, in order; ``inputs`` and ``output`` are activations."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]

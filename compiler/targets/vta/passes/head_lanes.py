@@ -1,11 +1,11 @@
-"""Heads that begin blocks and fill them, where the layer that makes them can make them so.
+"""Heads that begin and fill blocks, where the layer that makes them can do that.
 
     Slice(Requantize(Conv2d(x, w)))          ->  the same of more channels, each slice at a block
     Spread(Slice(Requantize(Conv2d(x, w))))  ->  Slice(Requantize(Conv2d(x, more rows of w)))
 
 Tables and copies of pixels may stand between.  A channel that is new has weights of 0, and the bias
-gives it the byte that is wanted.  Of a result that is read otherwise nothing is changed.  Each step
-takes away what spreads channels, so the pass ends.
+gives it the byte that is wanted.  A result that is read in any other way stays unchanged.  Each
+step takes away what spreads channels, so the pass ends.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ Fill = tuple[int, int]
 
 
 Wanted = dict[Span, set[Fill | None]]
-"""What the readers of each head want; None for one that wants its channels alone."""
+"""What the readers of each head want; None for a head of which only its own channels are wanted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Vectors of a token as channels of an image, in any order, computed again from the last products.
+"""Vectors of a token as channels of an image, in any order, computed anew from the last products.
 
 A decoder's layers are vectors.  Reshape, Transpose, Slice and Concatenate between them, as those of
 rotary positions, only say which element meets which.  An order of the result's elements asks for an
-order of the operands', and so on: a dense layer gives its outputs in any order, and the host what
-it makes.
+order of the operands' elements, and so on, down to dense layers and the host, which can give what
+they make in any order.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,10 +4,10 @@
         ->  copies of strided pixels, Gather of channels, Concatenate of channels, Assemble
     Concatenate of rows or columns  ->  Assemble; of slices of one image, as in a roll, a movement
 
-So are channels shuffled, rows and columns cut, skipped or repeated, depth made space and space
-depth.  The elements of the last image have the numbers that they have in the first; with some
-periods of rows and columns, the pixels of each phase come from rows and columns that lie evenly.
-Each chain is visited once, so the pass ends.
+This is how channels are shuffled, rows and columns are cut, skipped or repeated, and depth becomes
+space or space depth.  Each element of the last image is given its number in the first.  With some
+period of rows and columns, the pixels of each phase then come from rows and columns that are evenly
+apart.  Each chain is visited once, so the pass ends.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Borders that no window reads as its own padding: made by a layer that copies.
+"""Borders that no window can read as its own padding, made by a layer that copies.
 
     Pad(x, value)  ->  Requantize(Conv2d(x)), of one tap of 1, padded with its zero point ``value``
 

@@ -11,7 +11,9 @@ from ....graph.operators.integer.rules import Pair
 __all__ = ["Indices", "Picture", "Piece", "Run", "numbers_of", "pieces_of"]
 
 LONGEST = 8
-"""The largest period of rows or columns, but for that of all of them, each by itself."""
+"""The largest period of rows or columns, except that in which each row or column is a phase of its
+own.
+"""
 MOST = 64
 """Pieces that an image is made of, at most."""
 Indices = NDArray[np.int64]
@@ -56,8 +58,8 @@ def numbers_of(shape: tuple[int, ...], planes: bool) -> Indices:
 
 
 def pieces_of(numbers: Indices, size: tuple[int, ...]) -> Picture | None:
-    """The least periods of rows and columns with which all phases are pieces; else the longest
-    runs of rows and columns; None when there are too many.
+    """The least periods of rows and columns with which all phases are pieces; without such periods
+    the longest runs of rows and columns; None when there are too many.
 
     numbers: [H, W, C], of the elements of an image of ``size``.
     """

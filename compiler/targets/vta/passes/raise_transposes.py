@@ -1,4 +1,4 @@
-"""Transpose before tables that layers compute, where what comes before moves elements too.
+"""Transposes moved before tables that layers compute, where what comes before moves elements too.
 
     Transpose(Lookup(x))  ->  Lookup(Transpose(x)), x made by the host or moved, or another table
                               of that

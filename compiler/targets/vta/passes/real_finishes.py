@@ -2,8 +2,8 @@
 
     RequantizeReal(Dense(x, w, b), scale)  ->  Requantize(Dense(x, w, b), float32 scale)
 
-One product in float64, rounded half away from zero, is there; one of float32, half to even, comes.
-Both grow with the sum, so they are equal for all sums that a channel's weights allow when they are
+A product in float64, rounded half away from zero, becomes one in float32, rounded half to even.
+Both grow with the sum.  So they are equal for all sums that a channel's weights allow if they are
 equal on both sides of every step, and at both ends.  Neighbours of the scale are tried for each
 channel.  The pass makes no RequantizeReal, so it ends.
 """

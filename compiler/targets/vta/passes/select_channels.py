@@ -4,8 +4,8 @@
     Conv2d(Gather(x), w)              ->  Conv2d(x, w with its columns in other places)
     Gather(x)                         ->  Requantize(Conv2d(x)), of one pixel
 
-The second only where the products are no more than those of a convolution that picks.  Every step
-leaves one Gather fewer to be read, so the pass ends.
+The second form is used only where it takes no more products than a convolution that picks.  Every
+step leaves one Gather fewer to be read, so the pass ends.
 """
 
 from dataclasses import dataclass

@@ -4,8 +4,8 @@
 
 Lowering leaves out tiles of weights beside a band, but a band may not begin before the first block
 or end behind the last.  That of a convolution over channels does both, so its first and last blocks
-are layers of their own.  f is a Lookup, or nothing.  Only what takes less time so is rewritten, and
-no part has parts that do; so the pass ends.
+are layers of their own.  f is a Lookup, or nothing.  Only products that then take less time are
+rewritten, and no part can be split again with a gain, so the pass ends.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Channels with more behind them that all hold one byte, made by a layer.
+"""Channels followed by others that all hold one byte, made by a layer.
 
 Requantize(Conv2d(x)), of one tap of 1 for each channel of x, and of none for the others
 """

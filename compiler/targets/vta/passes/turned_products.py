@@ -3,8 +3,8 @@
     Transpose(Requantize(RowProducts(x, y)))           ->  Transpose'(Requantize(RowProducts(y, x)))
     Transpose(Reshape(Requantize(RowProducts(x, y))))  ->  Reshape'(Requantize(RowProducts(y, x)))
 
-where what were rows end as channels: the accelerator makes channels along lanes, and moves none of
-them to pixels.  Each step takes away a Transpose of that kind, so it ends.
+where rows would become channels: the accelerator makes channels along lanes, and cannot move them
+to pixels.  Each step takes away a Transpose of that kind, so it ends.
 """
 
 from ....graph.ir import Graph, Node
