@@ -27,13 +27,13 @@ class Attend:
                for warp, group, quad: weights, and sums of a thread's; what was before shrinks
                for warp: products of weights, as they are, and values
 
-    A block has ``warps`` of ``tiles`` x 16 rows each, and ``columns`` of scores at a time.  Of rows
-    and columns that do not exist the last one is read again: such columns weigh nothing, and such
-    rows are not stored.  Weights are powers of two, of scores times log2(e).  They are added up
-    before they are rounded, and those of a row's four threads at the end.
+    A block has ``warps`` of ``tiles`` x 16 rows each, and ``columns`` of scores at a time.  In
+    place of rows and columns beyond the last, the last one is read again: such columns have no
+    weight, and such rows are not stored.  Weights are powers of two, of scores times log2(e).  They
+    are added up before they are rounded, and those of a row's four threads at the end.
 
-    Loops are not derived from those before: they are written anew, from what those compute.  It
-    holds for the form that ``define/attention.py`` writes; others are refused.
+    The loops are not derived from those before, but written anew from what those compute.  The step
+    takes the form that ``define/attention.py`` writes and refuses any other.
     """
 
     tiles: int

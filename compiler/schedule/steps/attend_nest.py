@@ -61,8 +61,8 @@ __all__ = ["Shape", "nest_of"]
 
 LOWEST = float(np.finfo(np.float32).min)
 STAYS = LOWEST / 2
-"""A score below it is of a mask: such scores are equal, or differ by more than 2^100.  The product
-of one and log2(e) may be no finite number.
+"""A score below this comes from a mask.  Such scores are equal, or differ by more than 2^100, and
+the product of one with log2(e) may not be finite.
 """
 
 
@@ -287,7 +287,7 @@ class _Writer:
         )
 
     def weigh(self, own: Indices) -> Stmt:
-        """Weights and their sums; what was before, as it is by the new maximum."""
+        """Weights and their sums; earlier results are scaled to the new maximum."""
         factor = Constant(self.parts.factor, F32)
         plain = self.parts.score == SUM
 

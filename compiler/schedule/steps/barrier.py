@@ -18,7 +18,7 @@ class Barrier:
         for t thread: A;  for u thread: B
         ->   for t thread: A;  invoke barrier();  for u thread: B
 
-    It changes no result of loops that run one after the other, so that it is always legal outside
+    It does not change results of loops that run one after the other, so it is always legal outside
     of threads; ``loops/barriers.py`` says where it is needed.
     """
 

@@ -26,8 +26,8 @@ class Choose:
         ->   if c: for i: t[i] = x[i]
              else: for i.else: t[i.else] = 0
 
-    The loop has one store; the condition does not depend on the loop.  Choices in each other with
-    the same alternative are one.
+    The loop has one store; the condition does not depend on the loop.  Nested choices with the same
+    alternative count as one.
     """
 
     loop: str

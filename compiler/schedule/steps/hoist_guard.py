@@ -19,8 +19,7 @@ class HoistGuard:
 
         for i: if c: S   ->   if c: for i: S
 
-    Guards in each other are tested in any order; those that depend on the loop, or read memory,
-    stay.
+    Nested guards are tested in any order; those that depend on the loop, or read memory, stay.
     """
 
     loop: str

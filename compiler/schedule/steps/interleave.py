@@ -42,8 +42,8 @@ class Interleave:
                           invoke interleave(c0, c1, c2, y[16 * i.o : 16 * i.o + 16, 0 : 3])
             and the same once more from 24 on
 
-    ``loop`` is i, with j directly in it; S reads nothing of y, so that some rows may be written
-    twice.  The intrinsic means: the element of row n and column m is element n of its operand m.
+    ``loop`` is i, with j directly in it; S reads nothing of y, so some rows may be written twice.
+    The intrinsic means: the element of row n and column m is element n of its operand m.
     """
 
     loop: str

@@ -32,8 +32,9 @@ class Overlap:
                  use t[k % 2]
 
     The wait ends asynchronous copies of the fill; the barrier shows all threads what all have
-    filled, and that all have used the half which is filled next.  The loop is serial, and allocates
-    the buffers directly; statements that fill them come first, and read nothing that it writes.
+    filled, and that all are done with the half that is filled next.  The loop is serial, and
+    allocates the buffers directly; statements that fill them come first, and read nothing that it
+    writes.
 
     behind: the use comes before the fill, and the wait after both, so that a use which is
     asynchronous goes on while threads fill:

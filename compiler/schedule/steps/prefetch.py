@@ -22,8 +22,8 @@ class Prefetch:
         ->   for k in K: invoke prefetch(w[o * 2 + 2, k, 0], w[o * 2 + 3, k, 0]); the same
 
     moving: i here, a loop inside, all rounds of which are asked for after its last one; or a loop
-    around, whose next iteration's elements are asked for.  Of loops inside, but for that one, it is
-    the first iteration's.  Nothing is read or written, so that this is always legal.
+    around, whose next iteration's elements are asked for.  For all other loops inside, only the
+    first iteration's elements are asked for.  Nothing is read or written, so this is always legal.
     """
 
     loop: str

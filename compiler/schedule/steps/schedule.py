@@ -152,8 +152,8 @@ class Schedule:
 
     @staticmethod
     def of(function: Function, intrinsics: Mapping[str, Intrinsic] | None = None) -> "Schedule":
-        """The function as it is, but for loop variables of one name: all but the first of a name
-        get ``.2``, ``.3``, ...
+        """The function with different names for its loop variables: of those with one name, all but
+        the first get ``.2``, ``.3``, ...
         """
         body = rename_loops(function.body, ())
         return Schedule(replace(function, body=body), (), intrinsics or {})

@@ -25,7 +25,7 @@ __all__ = ["SplitSum"]
 
 @dataclass(frozen=True, slots=True)
 class SplitSum:
-    """Sum parts of a loop by themselves, in a nest before, and then the parts.
+    """Sum parts of a loop in a nest of their own, then sum these.
 
         for p: for q: alloc s: s = 0; for k in 64: s add= f(k); y[p, q] = s
         ->   alloc t[4, P, Q]:

@@ -21,8 +21,8 @@ class StartFrom:
         c[] = 0; for k: c[] add= p; let t = c[]: let v = t + b[i]: S(v)
         ->   c[] = b[i]; for k: c[] add= p; let v = c[]: S(v)
 
-    c is int32, b an element of another buffer; t is used nowhere else.  Integer sums wrap, so that
-    their order makes no difference.
+    c is int32, b an element of another buffer; t is used nowhere else.  Integer sums wrap, so their
+    order makes no difference.
     """
 
     buffer: str

@@ -27,11 +27,14 @@ ITERATIONS = 64
 """Iterations that are enough for threads to share them out evenly."""
 
 FEW_ITERATIONS, LEAST_ITERATION = 16, 1 << 10
-"""Iterations that are enough where more would have less work than this each: to find an iteration's
-place takes time, too."""
+"""Fewer iterations are enough where more would have less work than this each: finding an
+iteration's place takes time, too.
+"""
 
 LEAST_WORK = 1 << 15
-"""Executions of innermost statements; waking threads takes longer than fewer."""
+"""Executions of innermost statements at least; for fewer, waking threads would take longer than the
+work.
+"""
 
 IMAGE_RANK, LEAST_POSITIONS = 5, 100
 """Dimensions of images in blocks of channels, float[N, C / B, H, W, B], and the places from which

@@ -72,7 +72,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Take away a loop of one iteration.
+    """Remove a loop of one iteration.
 
     for i in 1: S   ->   S[i = 0]
     """

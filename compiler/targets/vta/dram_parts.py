@@ -118,7 +118,7 @@ def store_pixels(
 
 
 def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
-    """Of ``count`` rows, ``step`` apart from ``start`` on, the first that lies in ``span``, and how
+    """The first of ``count`` rows, ``step`` apart from ``start`` on, that lies in ``span``, and how
     many do.
 
     ``span`` counts the ``before`` rows of the halo, the result does not.

@@ -1,10 +1,10 @@
-"""Sums of products of bytes over four neighbours at a time, by dot products of the CPU.
-
-Of words of 16 bits over two.
+"""Sums of products of bytes, four neighbours at a time, or of 16-bit words, two at a time, by dot
+products of the CPU.
 
     c[..., i] += sum(x[..., 4 k + j] * w[..., k, i, j] over j)
 
-becomes ``dot_uint8_int8_16`` where ``w`` is packed so; the four neighbours of ``x`` are broadcast.
+becomes ``dot_uint8_int8_16`` where ``w`` is packed like that; the four neighbours of ``x`` are
+broadcast.
 
     c[..., i] += sum(x[..., 4 k + j, i] * w[..., k, i, j] over j)
 
@@ -34,7 +34,7 @@ MOST_STEPS = 24
 class Dots:
     """near: the loop over neighbours.  lane: the loop whose values lie in lanes.
 
-    packs: the products without the neighbours.  intrinsic: that multiplies and adds.
+    packs: the products without the neighbours.  intrinsic: the one that multiplies and adds.
     """
 
     near: str

@@ -1,4 +1,4 @@
-"""Groups without an anchor: nests over the elements of results."""
+"""Groups without an anchor, whose loops are nests over the elements of results."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -93,7 +93,7 @@ def _across(nest: Sequence[For]) -> str | None:
 
 
 def _is_row_of_bytes(nest: Sequence[For], across: str) -> bool:
-    """Whether all there is to do is to store rows of as many bytes as can be interleaved."""
+    """Whether the nest only stores rows of as many bytes as can be interleaved."""
     store = nest[-1].body
     while isinstance(store, Let):
         store = store.body
@@ -105,7 +105,7 @@ def _is_row_of_bytes(nest: Sequence[For], across: str) -> bool:
 
 def _is_joined(loop: For, machine: Machine) -> bool:
     """Whether its elements fill a vector and come from one of several tensors: left to itself, LLVM
-    chooses for each element.
+    would choose for each element.
     """
     stores = [each for each in walk(loop) if isinstance(each, Store)]
     if {_size(loop) * each.buffer.dtype.bytes for each in stores} != {machine.vector_bytes}:

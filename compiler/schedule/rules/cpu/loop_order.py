@@ -10,7 +10,7 @@ __all__ = ["order_output", "order_summed"]
 
 
 WRITTEN = 3
-"""Reading what another core has written, over reading weights, by time."""
+"""How many times longer it takes to read what another core has written than to read weights."""
 LEAST_POSITIONS = 100
 """Positions of an image from which on most of its layers are shared by rows."""
 
@@ -38,9 +38,9 @@ def _shared_order(
     """The same for threads, which share the outermost loop: the first of ``rest``, rows of an
     image, or else ``only``, channels.
 
-    Of rows each thread needs all weights; of channels all of the other operand, most of which
-    another thread has just written.  Where an operand has both, by channels neither is read twice,
-    but what is written by channels is read by rows.
+    With rows each thread needs all weights; with channels it needs all of the other operand, most
+    of which another thread has just written.  Where an operand has both, sharing by channels reads
+    neither twice, but what is written by channels is read by rows.
     """
     rows = next((label for label in rest if products.sizes[label] > 1), None)
     if rows is None:

@@ -7,7 +7,7 @@ __all__ = ["Machine"]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a tile may use of a CPU's core."""
+    """The part of a CPU's core that a tile may use."""
 
     vector_bytes: int = 64
     registers: int = 32

@@ -1,7 +1,7 @@
 """Operands of sums that are too large to stay in a cache: weights, most of all.
 
-They come from memory once in a run, in an order that is known: what the next tile reads is asked
-for while this tile is computed.
+They come from memory once in a run, in a known order, so what the next tile reads is requested
+while this tile is computed.
 """
 
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ EPILOGUE = 8
 
 
 LEAST_WORK = 1 << 15
-"""Products of an products whose tiles threads share."""
+"""Products of a sum whose tiles threads share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ def _waiting(
 ) -> float:
     """Cycles of a step of the summed labels in which what is streamed has not come yet.
 
-    Its part for a tile comes while the tile before it is computed the first time, at other values
-    of labels that it does not depend on it is in the cache.
+    The part for a tile comes while the tile before it is computed for the first time; at other
+    values of labels that the operand does not depend on, it is in the cache.
     """
     total = 0.0
     pairs = [_pair(tiles, use) for use in uses]
@@ -217,7 +217,7 @@ def _time(
     rest: int, pieces: tuple[Pieces, Pieces], pairs: Pairs, machine: Machine, threads: int
 ) -> float:
     """Cycles for one step of the summed labels, over all values of both tiled labels, ``rest``
-    times; of fewer tiles than threads each counts as many as it leaves idle.
+    times; where there are fewer tiles than threads, the idle threads count too.
     """
     total = 0.0
     for first, repeats in pieces[0]:

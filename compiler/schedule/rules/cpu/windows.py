@@ -17,7 +17,7 @@ from .machine import Machine
 __all__ = ["schedule_windows"]
 
 VECTOR_BYTES = 64
-"""In one vector of windows; CPUs with smaller registers take several."""
+"""Bytes of a vector of windows; CPUs with smaller registers take several."""
 
 MOST_TAPS = 25
 """Taps of windows whose taps are written out, at most."""
@@ -137,7 +137,9 @@ def _in_parts(schedule: Schedule, window: _Window, machine: Machine) -> Schedule
 
 
 def _cut(function: Function) -> tuple[str, int] | None:
-    """A loop over windows, and where in it they come to be inside of the tensor, or no more are."""
+    """A loop over windows, and the iterations from which on they lie inside the tensor, or no
+    longer do.
+    """
     for loop in walk(function.body):
         if not isinstance(loop, For) or not _holds_results(loop):
             continue

@@ -1,9 +1,9 @@
 """How many rows of Winograd's tiles go through all three steps at a time.
 
-As many as move least data: each block of rows reads all weights, and what V and M (see
-``winograd``) have beyond the second-level cache is written to the next one and read back.  Threads
-share the blocks, if the weights are few enough for each of them to read them all, or else the steps
-of one block.
+The number that moves least data: each block of rows reads all weights, and what of V and M (see
+``winograd``) does not fit in the second-level cache is written to the next one and read back.
+Threads share the blocks, if the weights are few enough for each of them to read them all, or else
+the steps of one block.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
 """Attention on tensor cores, whose scores and weights stay in registers; see the step ``Attend``.
 
-A block of 128 rows has four warps of 32 each, where two such blocks at a time fill a large GPU, and
-eight of 16 each where one does.  It reads keys and values less often than smaller blocks, which are
-taken where it leaves too much of the GPU empty.  Where each score has a mask of its own, which
-takes registers, a warp has 16 rows.  Keys and values of the next 64 columns are copied while a
-block computes.
+A block of 128 rows has four warps of 32 rows each where two such blocks at a time fill a large GPU,
+and eight of 16 rows each where one does.  It reads keys and values less often than smaller blocks
+do; these are used where it would leave too much of the GPU idle.  Where each score has a mask of
+its own, which takes registers, a warp has 16 rows.  Keys and values of the next 64 columns are
+copied while a block computes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +22,9 @@ __all__ = ["in_fragments"]
 MOST = 128
 """Elements of a row of queries, and of values: more would not fit a thread's registers."""
 FEW = 64
-"""With at most so many of both a warp may have 32 rows, and 64 columns go together; ..."""
+"""With at most so many of both, a warp may have 32 rows, and 64 columns go together; ..."""
 COLUMNS, FEW_COLUMNS = 64, 32
-"""... else 32, as where there are no more."""
+"""... otherwise 32 columns, and also where there are no more."""
 SIDE, MOST_TILES, MOST_WARPS = 16, 2, 8
 """Rows of a tile; tiles of a warp; warps of a block."""
 PARTS = 132

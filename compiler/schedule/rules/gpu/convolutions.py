@@ -3,13 +3,14 @@
     for c: for y: for x: ... for taps: ...
     ->   for y.x: for c: ... for tap: ...
 
-Without tensor cores likewise, by tiles of threads (``thread_tiles.py``), where that is estimated to
-be faster than several channels of the result for each element of the image that is read.
+Without tensor cores they are products too, by tiles of threads (``thread_tiles.py``), where an
+estimate finds that faster than the following: a thread computes several channels of the result for
+each element of the image that it reads.
 
     for c: for y: for x: alloc acc: acc = 0; for taps: acc add= image[y, x] * w[c]; out = acc
     ->   for c.block: for y: for x: alloc acc[4]: ...; for taps: for c.item in 4: ...; ...
 
-A thread then reads, and finds inside its border, each element once for four products.
+A thread then reads each element, and checks that it lies inside the border, once for four products.
 """
 
 from collections.abc import Callable
@@ -35,8 +36,8 @@ __all__ = ["schedule_convolution"]
 
 
 def schedule_convolution(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
-    """On tensor cores if the schedule's intrinsics are of its types; else in tiles of channels,
-    where only the weights depend on them, and then blocks and threads.
+    """On tensor cores if the schedule's intrinsics have its types; otherwise in tiles of channels,
+    if only the weights depend on these, then in blocks and threads.
 
     Raises ScheduleError where the choice is of warpgroups and they do not suit.
     """

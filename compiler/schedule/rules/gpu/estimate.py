@@ -10,7 +10,7 @@ tensor cores, and the time that a copy takes to arrive.
 
 Constants are for an H100 (SXM), fitted to kernels measured on one on 2026-11-26, by ``mma`` and by
 ``wgmma``: of 16 products alone, without functions fused after them, within a quarter.  Another GPU
-has others, and mostly the same best tiles.
+has other constants, but mostly the same best tiles.
 """
 
 from dataclasses import dataclass, replace
@@ -27,9 +27,11 @@ OWN_BYTES = 7.0e4
 PRODUCTS = 7.5e6
 """A microsecond, of one multiprocessor: two of float16, four of int8; 989 TFLOP/s in all."""
 TURN_RATE, TURN_ROWS = 0.68, 64
-"""The part that warpgroups reach which have more rows, and multiply them in turn; measured."""
+"""The part of PRODUCTS that warpgroups reach if they have more rows than this and multiply them in
+turn; measured.
+"""
 WARP_RATE = 0.63
-"""The part of these that ``mma`` reaches: at best, with ``BUSY`` warps."""
+"""The part of PRODUCTS that ``mma`` reaches at best, with ``BUSY`` warps."""
 BUSY = 8
 MEETING = 0.05
 """Microseconds of a step in which a block's warps meet and nothing goes on."""

@@ -24,13 +24,15 @@ __all__ = ["schedule_reduction"]
 
 LEAST_LANES = 32
 MOST_RESULTS = 1 << 11
-"""So many results have a block each, whatever they read; where there are more, ..."""
+"""Up to so many results have a block each, whatever they read; of more, ..."""
 LEAST_SUM = 1 << 8
 LEAST_ROW = 1 << 6
-"""... those have one that are of rows which lie in memory as they are summed, so long or longer,
-..."""
+"""... those that sum rows of so many elements or more, which lie in memory in the order of the sum,
+...
+"""
 LANE_MICROSECONDS, BLOCK_MICROSECONDS = 3.2e-6, 2.0
-"""... and those for which blocks are faster.  They take so long for an element of all sums, ..."""
+"""... and those for which blocks are faster.  Blocks take so long for an element of all sums, ...
+"""
 ITERATION_MICROSECONDS = 0.05
 """... and a thread with a sum of its own for each of its elements.  Measured in convolutions of few
 pixels, on an H100 on 2026-11-26.

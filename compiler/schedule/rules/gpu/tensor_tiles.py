@@ -101,7 +101,9 @@ def _of_groups(work: Work) -> Iterator[tuple[Choice, Work, Tiling]]:
 
 
 def registers_of(choice: Choice) -> int:
-    """About as many as a thread has: its sums, a part of operands, and what else it needs."""
+    """About the number of registers of a thread: its sums, a part of operands, and what else it
+    needs.
+    """
     size = choice.rows * choice.columns
     if choice.groups:
         return size // (GROUP * choice.groups) + GROUP_REGISTERS

@@ -76,7 +76,9 @@ def without_guards(schedule: Schedule, loops: tuple[str, ...]) -> Schedule:
 
 
 def with_blocks(schedule: Schedule, product: Product) -> Schedule:
-    """The loops around a tile as blocks: at last, since every step before would prove it anew."""
+    """The loops around a tile as blocks: done last, since every step after it would have to prove
+    it again.
+    """
     stmt: Stmt = find_loop(schedule.function, _outermost(schedule, product))[1]
     while isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL:
         schedule = schedule.bind(stmt.variable, LoopKind.BLOCK)

@@ -1,8 +1,8 @@
 """Tiles of products in warps: loops in the order of tensor cores' registers.
 
 An instruction's result has two columns of each of four threads, then two more of each.  Results are
-stored fastest where the columns of a thread lie side by side: so in products the rows of the right
-operand, which are columns of the result, come in the order that makes them so (``beside``).
+stored fastest where the columns of a thread lie side by side.  So in products the rows of the right
+operand, which are columns of the result, are put in the order that achieves this (``beside``).
 
 Rows of shared memory have ``PADDING_BYTES`` more than they need, so that eight rows which
 ``ldmatrix`` reads at once lie in different banks.
