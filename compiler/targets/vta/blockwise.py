@@ -35,20 +35,22 @@ class Blockwise:
     """Layers ``first``, a convolution, and the next two, a pool and a dense layer.
 
     blocks: channel blocks that the pool makes, and the dense layer adds up, at a time.  parts: how
-    many times.
+    many times.  early: whether the first part of the dense layer runs as soon as its blocks are
+    made, so that DRAM never rests; else when half of all are, so that the convolution has all of
+    ACC until then.
     """
 
     first: int
     blocks: int
     parts: int
+    early: bool = False
 
     def ready(self, blocks: int) -> int:
         """Parts of the dense layer that run before the convolution goes on, when it has made that
         many blocks.
-
-        The first runs when half of the blocks are made, so that the convolution has all of ACC
-        until then.
         """
+        if self.early:
+            return blocks // self.blocks
         return max(0, 2 * blocks - self.parts * self.blocks) // self.blocks
 
 
@@ -61,9 +63,9 @@ def blockwise(
 ) -> tuple[Blockwise, list[StreamedLayer]] | None:
     """Three layers from number ``first`` on, block by block, and their plans then.
 
-    planned: their plans so far.  eager: also where little is gained.  None if they are not such
-    layers, if what they leave is not on chip, if the weights fit anyway, or if they would come no
-    sooner.
+    planned: their plans so far.  eager: also where little is gained, and early.  None if they are
+    not such layers, if what they leave is not on chip, if the weights fit anyway, or if they would
+    come no sooner.
     """
     if config.acc_banks == 1:
         return None
@@ -102,7 +104,7 @@ def blockwise(
         StreamedLayer(pool, Tiling({"c": blocks, **one}, order, depths[1]), {}),
         StreamedLayer(dense, Tiling({"c": sums, **one, "k": blocks}, order, depths[2]), {}),
     ]
-    return Blockwise(first, blocks, made // blocks), new
+    return Blockwise(first, blocks, made // blocks, eager), new
 
 
 def _dram_cycles(layer: LoweredLayer, config: HardwareConfig) -> int:

@@ -5,7 +5,7 @@ demand.  An activation that would not fit, or not beside the others, therefore n
 when all its readers are in the cascade; otherwise each row of it is moved once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -88,10 +88,15 @@ class Sized:
     dram: int
     more: tuple[int, ...] = ()
 
+    @property
+    def turned(self) -> bool:
+        """Whether one of the buffers is."""
+        return any(ring.turned for ring in self.rings.values())
+
     def deeper(self, more: Sequence[int]) -> "Sized":
         """With room for so many more strips in each buffer, in their order."""
         rings = {
-            name: _whole_steps(ring, ring.depth + count * _step(ring))
+            name: ring if ring.turned else _whole_steps(ring, ring.depth + count * _step(ring))
             for (name, ring), count in zip(self.rings.items(), more, strict=True)
         }
         words = sum(ring.words for ring in rings.values() if not ring.kept)
@@ -103,8 +108,8 @@ class Sized:
 class _Steps:
     """Steps on demand of the last layer: its strips, and before each strip what it needs.
 
-    list: everything in turn.  depth: rows of each activation that are needed at one time at most,
-    and for one more strip to be made while the others are read.
+    list: everything in turn.  deepest: rows of each activation that are needed at one time at most.
+    depth: those, and room for one more strip to be made while the others are read.
     """
 
     def __init__(
@@ -123,13 +128,13 @@ class _Steps:
         for name, ring in rings.items():
             for reader in ring.readers:
                 self._reads[reader.layer].append((name, reader))
-        self._deepest, self._largest = dict.fromkeys(rings, 0), dict.fromkeys(rings, 0)
+        self.deepest, self._largest = dict.fromkeys(rings, 0), dict.fromkeys(rings, 0)
         self.list: list[Step] = []
         # What nobody reads comes last.
         for layer in reversed(self._done):
             while self._done[layer] < strips[layer - first]:
                 self._work(layer)
-        self.depth = {name: self._deepest[name] + self._largest[name] for name in rings}
+        self.depth = {name: self.deepest[name] + self._largest[name] for name in rings}
 
     def _work(self, layer: int) -> None:
         strip = self._done[layer]
@@ -168,17 +173,28 @@ class _Steps:
             done = self._done[reader.layer]
             if done < reader.strips:
                 lowest = min(lowest, reader.start(done))
-        self._deepest[name] = max(self._deepest[name], end - lowest)
+        self.deepest[name] = max(self.deepest[name], end - lowest)
         self._largest[name] = max(self._largest[name], end - made)
         self._made[name] = end
 
 
 def sized(
-    first: int, strips: Sequence[int], rows: Sequence[int], rings: Mapping[str, RowRing]
+    first: int,
+    strips: Sequence[int],
+    rows: Sequence[int],
+    rings: Mapping[str, RowRing],
+    turnable: Set[str] = frozenset(),
 ) -> dict[str, RowRing]:
-    """``rings`` just deep enough, and for one more strip to be made while the others are read."""
-    depth = _Steps(first, strips, rows, rings).depth
-    return {name: _whole_steps(ring, depth[name]) for name, ring in rings.items()}
+    """``rings`` just deep enough, and for one more strip to be made while the others are read; of
+    ``turnable``, those that may then be turned have the rows that a strip reads.
+    """
+    steps = _Steps(first, strips, rows, rings)
+    found = {name: _whole_steps(ring, steps.depth[name]) for name, ring in rings.items()}
+    for name in turnable:
+        (reader,) = rings[name].readers
+        if steps.deepest[name] == reader.length < found[name].depth:
+            found[name] = replace(rings[name], depth=reader.length, mirror=0, turned=True)
+    return found
 
 
 def _whole_steps(ring: RowRing, depth: int) -> RowRing:

@@ -12,6 +12,7 @@ from dovetail.isa.memories import Memory, Unit
 from .cascade import Sized, sized
 from .image import image_reads
 from .items import Item
+from .layer_run import turned_words
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import RowCosts, Traffic
@@ -77,10 +78,8 @@ class CascadeSizes:
         if key not in self._sizes:
             if (first, last) not in self._shapes:
                 self._shapes[first, last] = self._shaped(first, self._group(first, last))
-            constants = _constant_words(self._group(first, last))
-            streamed = {name: self._last[name] > last or name in self._results for name in gone}
             sizes = [
-                _sized(shape, first, streamed, constants, self._config, self._rows, waits=waits)
+                self._size(shape, first, last, gone, waits=waits)
                 for shape in self._shapes[first, last]
             ]
             found: list[Sized] = []
@@ -89,6 +88,35 @@ class CascadeSizes:
                     found.append(each)
             self._sizes[key] = found
         return self._sizes[key]
+
+    def turned(self, first: int, last: int, gone: frozenset[str]) -> Sized | None:
+        """The way with strips of one row in which buffers are turned; None where none would be, or
+        TAP has no room for the taps of all, or VECTOR, which makes rows that lie twice two times,
+        is not busier than the matrix core.
+        """
+        group = self._group(first, last)
+        turnable = self._turnable(first, group) & gone
+        gemm, vector = (sum(x.cycles[unit] for x in group) for unit in (Unit.GEMM, Unit.VECTOR))
+        taps = sum(
+            turned_words(x.layer.kernel) * x.output.blocks
+            if x.turns in turnable
+            else x.constants.get(Memory.TAP, 0)
+            for x in group
+        )
+        if not turnable or vector <= gemm or taps > self._config.tap_depth:
+            return None
+        if not self.sizes(first, last, gone):
+            return None
+        shape = _shape(group, first, (1,) * len(group), turnable)
+        found = self._size(shape, first, last, gone, waits=False)
+        return found if found.turned else None
+
+    def _size(
+        self, shape: _Shape, first: int, last: int, gone: frozenset[str], *, waits: bool
+    ) -> Sized:
+        constants = _constant_words(self._group(first, last))
+        streamed = {name: self._last[name] > last or name in self._results for name in gone}
+        return _sized(shape, first, streamed, constants, self._config, self._rows, waits=waits)
 
     def _group(self, first: int, last: int) -> list[Stripes]:
         return [each for each in self.stripes[first : last + 1] if each is not None]
@@ -106,6 +134,18 @@ class CascadeSizes:
         )
         tried[(1,) * len(stripes)] = None
         return [_shape(stripes, first, rows) for rows in tried]
+
+    def _turnable(self, first: int, stripes: Sequence[Stripes]) -> frozenset[str]:
+        """Activations that are made here, and read by one layer only, which may turn its taps."""
+        made = {each.output.name for each in stripes}
+        return frozenset(
+            each.turns
+            for number, each in enumerate(stripes)
+            if each.turns in made
+            and self._last[each.turns] == first + number
+            and each.turns not in self._results
+            and sum(each.turns in other.reads for other in stripes) == 1
+        )
 
 
 def _divisors(number: int) -> list[int]:
@@ -136,7 +176,12 @@ def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) ->
     return rows
 
 
-def _shape(stripes: Sequence[Stripes], first: int, rows: tuple[int, ...]) -> _Shape:
+def _shape(
+    stripes: Sequence[Stripes],
+    first: int,
+    rows: tuple[int, ...],
+    turnable: frozenset[str] = frozenset(),
+) -> _Shape:
     strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
     made = {each.output.name: first + n for n, each in enumerate(stripes)}
     readers: dict[str, list[Reader]] = {}
@@ -158,7 +203,7 @@ def _shape(stripes: Sequence[Stripes], first: int, rows: tuple[int, ...]) -> _Sh
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
     filling += STRIP_CYCLES * sum(strips)
-    rings = sized(first, strips, rows, rings)
+    rings = sized(first, strips, rows, rings, turnable)
     return _Shape(rows, tuple(strips), rings, busy, filling, max(strips))
 
 

@@ -28,8 +28,8 @@ class Choice:
     def key(self) -> tuple[object, ...]:
         """Tells ways to run the same layers apart."""
         match self.how:
-            case Sized(rows=rows, more=more):
-                way: object = rows, more
+            case Sized(rows=rows, more=more, turned=turned):
+                way: object = rows, more, turned
             case Blocks(size=size):
                 way = "blocks", size
             case Tile() as tile:

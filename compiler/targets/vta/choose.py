@@ -162,6 +162,10 @@ class Chooser:
             for choice in choices
         ]
 
+    def turned(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:
+        """``choices``, but cascades that rows which lie twice hold up without them."""
+        return [self.ways.turned(choice, gone) or choice for choice in choices]
+
     def changes(self, choices: Sequence[Choice], number: int, gone: frozenset[str]) -> list[Change]:
         """Other ways to run the layers of a choice, alone or with those of the next ones."""
         first = choices[number].first

@@ -1,20 +1,21 @@
 """A layer while its tiles are turned into instructions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...loops.ir import LoopKind
+from .layers.contraction import TAP_GROUP, tap_row
 from .layers.definition import LoweredLayer
-from .nest import Loop, Nest
+from .nest import Kernel, Loop, Nest
 from .ring import Grant
 from .tensorize import Match, tensorize
 from .windows import Slots
 
-__all__ = ["LayerRun", "TileNest", "iterations"]
+__all__ = ["LayerRun", "TileNest", "iterations", "turned_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class LayerRun:
 
     loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
     by their key.  windows: those of inputs that are loaded anew for each part of a tile's sums.
+    offsets: words of a part of a constant before the first that is read.
     """
 
     number: int
@@ -33,6 +35,27 @@ class LayerRun:
     bases: dict[str, int]
     loaded: dict[tuple[object, ...], Grant]
     windows: dict[str, Slots]
+    offsets: dict[str, int] = field(default_factory=dict)
+
+    def with_turned_taps(self) -> "LayerRun":
+        """With rows of taps behind the last that are the first ones again, so that they may begin
+        with any of them.
+        """
+        taps, extents = self.constants["taps"], self.layer.kernel.extents
+        count = turned_words(self.layer.kernel)
+        places = np.arange(count) % (extents["ky"] * tap_row(extents.get("kx", 1)))
+        turned = np.take(taps, places, axis=1)
+        nests = tuple(
+            replace(nest, match=nest.match.apart("taps", taps.shape[1], count))
+            if "taps" in nest.parts
+            else nest
+            for nest in self.nests
+        )
+        return replace(self, nests=nests, constants={**self.constants, "taps": turned})
+
+    def turn(self, rows: int) -> None:
+        """Let the first row that it reads meet row ``rows`` of its taps."""
+        self.offsets["taps"] = rows * tap_row(self.layer.kernel.extents.get("kx", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +77,12 @@ class TileNest:
         serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
         names = frozenset(ref.buffer.name for ref in nest.refs)
         return TileNest(tensorize(nest, lanes), serial, tuple(sorted(parts & names)), names)
+
+
+def turned_words(kernel: Kernel) -> int:
+    """Words of TAP of a block of channels whose rows of taps may begin with any of them."""
+    rows, row = kernel.extents["ky"], tap_row(kernel.extents.get("kx", 1))
+    return -(-(2 * rows - 1) * row // TAP_GROUP) * TAP_GROUP
 
 
 def iterations(loops: Sequence[Loop]) -> Iterator[dict[str, int]]:

@@ -157,6 +157,9 @@ class Builder:
             buffers[name] = RowBuffer(ring, place, dram, bus)
             if not ring.kept and ring.producer is not None:
                 self._add_all(buffers[name].sides(), number)
+            if ring.turned:
+                (reader,) = ring.readers
+                runs[reader.layer] = runs[reader.layer].with_turned_taps()
         for step in cascade.steps:
             match step:
                 case Work(layer=number, strip=strip):
@@ -211,6 +214,8 @@ class Builder:
         for x in run.layer.inputs:
             if x.name in buffers:
                 run.bases[x.name] = buffers[x.name].start(run.number, strip)
+                if buffers[x.name].ring.turned:
+                    run.turn(buffers[x.name].turn(run.number, strip))
         result = buffers[run.layer.output.name]
         rows = cascade.rows[run.number - cascade.first]
         pieces = result.pieces(strip * rows, rows)
@@ -287,7 +292,7 @@ class Builder:
                     yield
                 at = {**tile, **inner}
                 for name in nest.parts:
-                    bases[name] = self._need(run, name, nest, at)
+                    bases[name] = self._need(run, name, nest, at) + run.offsets.get(name, 0)
                 for name, slots in run.windows.items():
                     if name in nest.reads:
                         bases[name], missing = slots.fetch(at)

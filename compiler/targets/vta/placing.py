@@ -14,7 +14,7 @@ class Placing:
     same bank at one time; for layers near each other it counts 1.  few_banks: whether, of places
     with equal counts, those in fewer banks are better.  addends: whether VECTOR counts as a reader
     of the results of residual sums, where it reads what it wrote before.  eager: whether dense
-    layers run block by block even where little is gained.
+    layers run block by block even where little is gained, and begin early.
     """
 
     same_layer: int = 1

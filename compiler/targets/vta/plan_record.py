@@ -64,8 +64,10 @@ def _numbers(planner: Planner) -> dict[str, int]:
 def _entry(choice: Choice) -> dict[str, object]:
     entry: dict[str, object] = {"first": choice.first, "count": choice.count}
     match choice.how:
-        case Sized(rows=rows, more=more):
+        case Sized(rows=rows, more=more, turned=turned):
             entry["rows"] = list(rows)
+            if turned:
+                entry["turned"] = True
             if more:
                 entry["more"] = list(more)
         case Blocks(size=size):

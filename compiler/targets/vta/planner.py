@@ -165,7 +165,10 @@ class Planner:
     def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""
         for chooser in self.choosers.values():
-            yield from chooser.ways.all(first, count, gone)
+            for choice in chooser.ways.all(first, count, gone):
+                yield choice
+                if turned := chooser.ways.turned(choice, gone):
+                    yield turned
             if count == 1:
                 yield from chooser.ways.larger(first, gone)
 

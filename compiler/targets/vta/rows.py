@@ -53,6 +53,8 @@ class RowRing:
 
     producer: the layer that makes it; None when it is loaded from DRAM.
     stored: whether it is stored to DRAM too.  kept: whether all of it stays on chip.
+    turned: whether each strip of its one reader reads all of the buffer, in the order in which its
+    rows lie: so none lies twice, and the taps of the reader are turned instead.
     """
 
     activation: Activation
@@ -62,6 +64,7 @@ class RowRing:
     producer: int | None
     stored: bool = False
     kept: bool = False
+    turned: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -139,10 +142,17 @@ class RowBuffer:
 
     def start(self, layer: int, strip: int) -> int:
         """First word of what a strip of ``layer`` reads."""
-        if self.ring.kept:
+        if self.ring.kept or self.ring.turned:
             return self.place
+        return self._word(self._reader(layer).start(strip) % self.ring.depth)
+
+    def turn(self, layer: int, strip: int) -> int:
+        """The row of taps that meets the first row of the buffer in a strip of ``layer``."""
+        return -self._reader(layer).start(strip) % self.ring.depth if self.ring.turned else 0
+
+    def _reader(self, layer: int) -> Reader:
         (reader,) = (reader for reader in self.ring.readers if reader.layer == layer)
-        return self._word(reader.start(strip) % self.ring.depth)
+        return reader
 
     def frame(self, first: int) -> Frame:
         """How pieces from row ``first`` of a result on, its halo not counted, lie; without a word.

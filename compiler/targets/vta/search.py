@@ -139,14 +139,17 @@ def _block_by_block(
 def _deepened(
     best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
 ) -> Draft:
-    """``best``, or a faster program in which all cascades have deeper buffers, or those that gain.
+    """``best``, or a faster program in which all cascades have turned or deeper buffers, or those
+    that gain.
 
     That of a long program is placed in another way at the same time.
     """
     start, plan = best.plan, best.plan
-    if _is_long(best):
+    placing = PLACINGS[1] if _is_long(best) else start.placing
+    turned = planner.chooser.turned(start.choices, start.gone)
+    for choices in (start.choices, turned):
         with suppress(NoRoomError):
-            plan = planner.built(start.choices, start.gone, PLACINGS[1])
+            plan = planner.built(choices, start.gone, placing)
     plan = deepest(planner, plan)
     if plan.places == start.places:
         return best

@@ -56,6 +56,8 @@ class Stripes:
     """Words of WGT or TAP for one block of output channels."""
     has_sums: bool
     """Whether it has some in ACC."""
+    turns: str | None
+    """The activation of which it may read rows in any order, since each of its taps has a word."""
 
     @property
     def output(self) -> Activation:
@@ -89,7 +91,17 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
             if name in PARTS:
                 part = memory, array[0].size // lanes
     has_sums = any(ref.buffer.scope is Scope.ACC for ref in kernel.refs.values())
-    return Stripes(layer, reads, unit_cycles(kernel, config), constants, part, has_sums)
+    turns = _turns(layer, reads)
+    return Stripes(layer, reads, unit_cycles(kernel, config), constants, part, has_sums, turns)
+
+
+def _turns(layer: LoweredLayer, reads: Mapping[str, tuple[int, int, int]]) -> str | None:
+    """The input of a depthwise layer whose windows skip no row."""
+    kernel_h = layer.kernel.extents.get("ky", 1)
+    if "taps" not in layer.constants or kernel_h == 1:
+        return None
+    name = layer.inputs[0].name
+    return name if reads[name][2] == kernel_h else None
 
 
 def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:

@@ -88,6 +88,18 @@ class Match:
         }
         return replace(self, levels=levels, words=words)
 
+    def apart(self, operand: str, before: int, after: int) -> "Match":
+        """With blocks of an operand ``after`` words apart, in place of ``before``."""
+
+        def moved(word: Linear) -> Linear:
+            terms = {
+                name: factor // before * after if factor % before == 0 else factor
+                for name, factor in word.terms.items()
+            }
+            return Linear(word.constant, terms)
+
+        return replace(self, words={**self.words, operand: moved(self.words[operand])})
+
     def instruction(self, serial: Mapping[str, int], bases: Mapping[str, int]) -> Gemm | Vector:
         """The instruction of one iteration of the serial loops.
 

@@ -1,6 +1,7 @@
 """Ways to run some layers: all on chip, in tiles, in strips, or some channel blocks at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -162,6 +163,15 @@ class LayerWays:
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
         for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
             yield Choice(first, count, blocks.cycles, blocks.dram, blocks)
+
+    def turned(self, choice: Choice, gone: frozenset[str]) -> Choice | None:
+        """A cascade with turned buffers; None where none would be."""
+        if not isinstance(choice.how, Sized):
+            return None
+        sized = self._sizes.turned(choice.first, choice.first + choice.count - 1, gone)
+        if sized is None:
+            return None
+        return replace(choice, cycles=sized.cycles, dram=sized.dram, how=sized)
 
     def larger(self, number: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Ways to run a layer that is all on chip in fewer instructions."""

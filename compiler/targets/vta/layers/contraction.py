@@ -25,7 +25,10 @@ from .image import Image
 from .sparse import WHOLE, Band, find_band
 from .windows import channel_finish, window_of
 
-__all__ = ["define_conv", "define_depthwise", "sums_of_products"]
+__all__ = ["TAP_GROUP", "define_conv", "define_depthwise", "sums_of_products", "tap_row"]
+
+TAP_GROUP = 4
+"""Words of TAP that are read together, from a multiple of as many on."""
 
 
 def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Definition:
@@ -120,9 +123,8 @@ def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activati
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     _, kernel_h, kernel_w, _ = weights.shape
-    # Rows of up to three taps are the last but one of four words, which are read together.
-    row, first = (4, 3 - kernel_w) if kernel_w <= 3 else (kernel_w, 0)
-    count = -(-kernel_h * row // 4) * 4
+    row, first = tap_row(kernel_w), max(0, 3 - kernel_w)
+    count = -(-kernel_h * row // TAP_GROUP) * TAP_GROUP
     padded = np.full((x.blocks * x.lanes, count), operator.weight_zero_point, np.int8)
     rows = padded[:, : kernel_h * row].reshape(-1, kernel_h, row)
     rows[x.channel_places, :, first : first + kernel_w] = weights[..., 0]
@@ -141,6 +143,14 @@ def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activati
     macs = output.height * output.width * output.channels * kernel_h * kernel_w
     constants["taps"] = np.ascontiguousarray(taps)
     return Definition(value, finish, fold, None, constants, macs)
+
+
+def tap_row(kernel_w: int) -> int:
+    """Words of TAP from a row of ``kernel_w`` taps to the next.
+
+    Rows of up to three taps are the last but one of four words, which are read together.
+    """
+    return max(kernel_w, TAP_GROUP)
 
 
 def _product(source: Load, weight: Load, offset: int, raised: int = 0) -> Expr:

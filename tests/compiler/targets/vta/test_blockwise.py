@@ -83,6 +83,11 @@ def test_parts_begin_when_half_of_the_blocks_are_made() -> None:
     assert [group.ready(made) for made in (0, 16, 17, 18, 31, 32)] == [0, 0, 0, 1, 7, 8]
 
 
+def test_where_the_whole_program_judges_parts_begin_with_the_first_blocks() -> None:
+    group = Blockwise(0, 4, 8, early=True)
+    assert [group.ready(made) for made in (0, 3, 4, 9, 32)] == [0, 0, 1, 2, 8]
+
+
 def normalized_rows(width: int) -> onnx.ModelProto:
     """A quantised dense layer of a row of ``width`` channels that is normalised first."""
     text = f"""rows (float[1, {width}] x) => (float[1, 8] y) {{

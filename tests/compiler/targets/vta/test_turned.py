@@ -1,0 +1,100 @@
+"""Buffers of cascades in which no row lies twice, since the taps of their reader are turned."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+from dovetail.compiler.targets.vta import emit
+from dovetail.compiler.targets.vta.cascade import Sized
+from dovetail.compiler.targets.vta.choice import Choice
+from dovetail.compiler.targets.vta.draft import Draft, make_draft
+from dovetail.compiler.targets.vta.plan import Plan
+from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record
+from dovetail.compiler.targets.vta.planner import Planner
+from dovetail.isa.config import HardwareConfig
+from tests.end_to_end.models import Network
+
+from .test_cascade import SMALL, assert_rows_are_there
+from .test_stream import assert_exact, lowered
+
+ROOMY = replace(SMALL, name="roomy", act_depth=8192)
+
+
+def expanded(kernel: int = 3, stride: int = 1, first: int = 1, pad: int = 1) -> onnx.ModelProto:
+    """Expand, by a kernel of size ``first``, depthwise and project."""
+    net = Network(np.random.default_rng(kernel + stride))
+    x = net.input(8, 12, 30)
+    x = net.conv(x, 20, (first, first), activation="Clip")
+    x = net.conv(
+        x,
+        20,
+        (kernel, kernel),
+        strides=(stride, stride),
+        pads=(pad,) * 4,
+        depthwise=True,
+    )
+    return net.model(net.conv(x, 8, (1, 1)))
+
+
+def turned(planner: Planner) -> Iterator[tuple[Plan, Choice]]:
+    """Plans with one cascade of turned buffers, and that; what is expanded is not all on chip."""
+    plan = planner.plan(frozenset({planner.layers[0].output.name}))
+    for first in range(len(planner.layers)):
+        for count in range(2, len(planner.layers) - first + 1):
+            for choice in planner.options(first, count, plan.gone):
+                if isinstance(choice.how, Sized) and choice.how.turned:
+                    around = [each for each in plan.choices if each.first + each.count <= first]
+                    around += [each for each in plan.choices if each.first >= first + count]
+                    choices = sorted((choice, *around), key=lambda each: each.first)
+                    if sum(each.count for each in choices) == len(planner.layers):
+                        yield planner.built(choices, plan.gone), choice
+
+
+def planner_of(model: onnx.ModelProto, config: HardwareConfig = ROOMY) -> Planner:
+    return Planner(*lowered(model), config)
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1)])
+def test_results_stay_exact(kernel: int, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+
+    def made(planner: Planner, *others: object) -> Draft:
+        activations, overlap, timing, _ = others
+        plans.append(next(turned(planner))[0])
+        return make_draft(planner, plans[-1], activations, overlap, timing)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(emit, "fastest", made)
+    assert_exact(expanded(kernel, stride), ROOMY, 1)
+    (cascade,) = plans[-1].cascades.values()
+    assert_rows_are_there(cascade)  # type: ignore[arg-type]
+
+
+def test_a_turned_buffer_has_the_rows_that_one_strip_reads() -> None:
+    for _, choice in turned(planner_of(expanded())):
+        assert isinstance(choice.how, Sized)
+        rings = [ring for ring in choice.how.rings.values() if ring.turned]
+        assert [(ring.depth, ring.mirror) for ring in rings] == [(3, 0)]
+        deeper = choice.how.deeper((1,) * len(choice.how.rings))
+        assert [ring for ring in deeper.rings.values() if ring.turned] == rings
+
+
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        (expanded(first=3), ROOMY),
+        (expanded(5, pad=2), ROOMY),
+        (expanded(), replace(ROOMY, tap_depth=64)),
+    ],
+    ids=["the matrix core is busier", "two rows come at once", "TAP has no room"],
+)
+def test_not_where(model: onnx.ModelProto, config: HardwareConfig) -> None:
+    assert not list(turned(planner_of(model, config)))
+
+
+def test_a_plan_with_turned_buffers_is_found_again() -> None:
+    planner = planner_of(expanded())
+    plan, _ = next(turned(planner))
+    assert recorded_plan(planner, to_plan_record(planner, plan, 1)).key == plan.key
