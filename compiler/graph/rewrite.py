@@ -1,6 +1,6 @@
 """Patterns, and the driver that applies them until none matches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import GraphError
@@ -65,7 +65,7 @@ def _round(graph: Graph, patterns: Sequence[Pattern], reach: int) -> Graph | Non
     changed: set[str] = set()
     for node in graph.nodes:
         near = _near(graph, node, reach)
-        found = None if near & changed else _match(rewriter, patterns, node)
+        found = None if near & changed else _match(rewriter, patterns, node, names)
         if found is None:
             nodes.append(node)
             continue
@@ -82,12 +82,17 @@ def _round(graph: Graph, patterns: Sequence[Pattern], reach: int) -> Graph | Non
     return builder.build(graph.outputs)
 
 
-def _match(rewriter: Rewriter, patterns: Sequence[Pattern], node: Node) -> str | None:
-    """What the first pattern that matches puts in the node's place; the builder has its nodes."""
+def _match(
+    rewriter: Rewriter, patterns: Sequence[Pattern], node: Node, replaced: Container[str]
+) -> str | None:
+    """What the first pattern that matches puts in the node's place; the builder has its nodes.
+
+    replaced: tensors in whose place this round has put others, which a later round may take.
+    """
     builder = rewriter.builder
     for pattern in patterns:
         found = pattern(rewriter, node)
-        if found is not None and _may_replace(rewriter, node, found):
+        if found is not None and found not in replaced and _may_replace(rewriter, node, found):
             wanted, given = rewriter.graph.types[node.output], builder.types[found]
             if wanted != given:
                 raise GraphError(f"node {node.origin!r}: replaced {wanted} by {given}")

@@ -24,8 +24,8 @@ REFUSED = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotI
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 
-LARGEST = 6000
-"""Elements of a tensor."""
+LARGEST, LARGEST_WHOLE = 6000, 200_000
+"""Elements of a tensor, weights included; in networks that run whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,9 @@ class Drawing:
     quantized: whether results are quantised at once.  unsigned: uint8 more often than int8, the
     other one with the probability ``mixed``.  shared: how often an equal constant is the same one.
     wide: how often results have 16 bits.
+
+    whole: all that it has runs on the accelerator, as far as can be said beforehand: each result is
+    quantised to a byte, and there is one image.
     """
 
     seed: int
@@ -71,6 +74,7 @@ class Drawing:
     ends: list[str] = field(default_factory=list)
     kept: dict[str, tuple[tuple[int, ...], int, Array | None]] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
+    whole: bool = False
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -78,7 +82,8 @@ class Drawing:
         self.unsigned = self.chance(0.5)
         self.mixed = self.random.choice((0.04, 0.04, 0.3))
         self.shared = self.random.choice((0.0, 0.5, 1.0))
-        self.wide = self.random.choice((0.0, 0.0, 0.0, 0.2))
+        self.wide = 0.0 if self.whole else self.random.choice((0.0, 0.0, 0.0, 0.2))
+        self.largest = LARGEST_WHOLE if self.whole else LARGEST
 
     def chance(self, probability: float) -> bool:
         """Whether something happens."""
@@ -123,7 +128,7 @@ class Drawing:
             found = compute(single(node, given, self.opset), given)
         except REFUSED:
             return []
-        if any(not each.size or each.size > LARGEST for each in found):
+        if any(not each.size or each.size > self.largest for each in found):
             return []
         if any(each.dtype == np.float32 and not np.all(np.isfinite(each)) for each in found):
             return []
@@ -200,7 +205,7 @@ class Drawing:
     def _new_weights(self, shape: tuple[int, ...], axis: int) -> list[str]:
         values = self.rng.normal(0, 1 / np.sqrt(max(np.prod(shape[1:]), 1)), shape)
         values *= np.exp(self.rng.normal(0, 0.5))
-        if not self.quantized or self.chance(0.02):
+        if not self.quantized or (self.chance(0.02) and not self.whole):
             name = self.constant(values.astype(np.float32))
             self.kept[name] = (shape, axis, None)
             return [name]

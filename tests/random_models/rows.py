@@ -169,4 +169,4 @@ def _mean(d: Drawing, x: str) -> list[str]:
 
 def _again(d: Drawing, names: list[str], often: float, like: str | None = None) -> list[str]:
     """Quantised, with a probability, in a quantised model; nothing of nothing."""
-    return [d.again(name, like) if d.chance(often) else name for name in names]
+    return [d.again(name, like) if d.whole or d.chance(often) else name for name in names]

@@ -1,6 +1,6 @@
 """Operators that random models are made of, and how often each is drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from .drawing import Drawing
 from .elementwise import (
@@ -26,11 +26,12 @@ from .moving import (
     split,
     transpose,
 )
+from .networks import classified, inverted, perceptron
 from .products import conv, conv_transpose, dense, pool, product, whole_pool
 from .rare import alias, masked, picked, rare_norm, rare_pool, rare_resize, several
 from .rows import attention, cached_rows, narrow_dense, row_norm
 
-__all__ = ["GENERAL", "LAYERS", "MOVERS", "MOVING", "ROWS", "Layer"]
+__all__ = ["BLOCKS", "GENERAL", "LAYERS", "MOVERS", "MOVING", "ROWS", "Layer"]
 
 Layer = Callable[[Drawing, str], list[str]]
 """Adds an operator that reads a tensor; gives its float results, none where it does not apply."""
@@ -63,6 +64,18 @@ ROWS: tuple[tuple[Layer, int], ...] = (
     (slice_, 1), (gather, 1), (product, 1), (masked, 1), (split, 1), (alias, 1),
 )  # fmt: skip
 """In quantised networks of rows, as transformers are."""
+
+BLOCKS: Mapping[bool, tuple[tuple[Layer, int], ...]] = {
+    False: (
+        (inverted, 8), (classified, 2), (conv, 5), (pool, 2), (pair, 2), (function, 1), (clip, 1),
+        (join, 1), (slice_, 1), (split, 1),
+    ),
+    True: (
+        (attention, 5), (row_norm, 6), (perceptron, 5), (dense, 2), (function, 1), (chain, 1),
+        (pair, 2), (cached_rows, 1),
+    ),
+}  # fmt: skip
+"""In networks that run whole: of images, and of rows."""
 
 MOVING = frozenset((
     "Concat", "Split", "Slice", "Gather", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze",

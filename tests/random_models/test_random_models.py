@@ -10,15 +10,17 @@ import numpy as np
 import onnx
 import pytest
 
+from dovetail.compiler import compile
 from dovetail.compiler.targets.vta.draft import Draft, make_draft
 from dovetail.compiler.targets.vta.plan import Plan
 from dovetail.compiler.targets.vta.planner import Planner
+from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 
 from . import compare, plans, relations
 from .compare import KEPT, FoundError, RefusedError, check, references
-from .draw import Sample, draw
+from .draw import WHOLE, Sample, draw
 from .drawing import compute
 from .minimise import minimised
 from .plans import drawn_plans
@@ -79,6 +81,24 @@ def test_plans_drawn_differ_and_give_what_onnx_runtime_gives() -> None:
                 KEPT.clear()
                 check(sample, "vta:tiny")
     assert len(keys) >= 3
+
+
+def test_plans_drawn_have_all_ways_to_run_layers() -> None:
+    left = {"NoneType", "Tile", "Sized", "Blocks", "blockwise", "by rows"}
+
+    def kept(planner: Planner, plan: Plan, *rest: Any) -> Draft:
+        left.difference_update(type(each.how).__name__ for each in plan.choices)
+        left.difference_update("blockwise" for _ in plan.blockwise)
+        left.difference_update("by rows" for layer in planner.layers if layer.kernel.by_rows)
+        return make_draft(planner, plan, *rest)
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(plans, "make_draft", kept)
+        for seed in (n for n in (71, 106, 133, *range(151, 371)) if n % 20 in WHOLE and left):
+            with drawn_plans(seed), suppress(DovetailError):
+                compile(draw(seed).model, "vta:tiny")
+    assert not left
 
 
 def test_a_wrong_byte_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,15 @@
 """A layer while its tiles are turned into instructions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...loops.expressions import Buffer
 from ...loops.ir import LoopKind
+from .constants import SCALES
 from .layers.contraction import TAP_GROUP, tap_row
 from .layers.definition import LoweredLayer
 from .nest import Kernel, Loop, Nest
@@ -24,6 +26,8 @@ class LayerRun:
 
     loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
     by their key.  windows: those of inputs that are loaded anew for each part of a tile's sums.
+    whole: constants of which all was loaded, by name.  rooms: words of PAR for the parameters of
+    rows, by what they are made of.
     offsets: words of a part of a constant before the first that is read.
     """
 
@@ -35,6 +39,8 @@ class LayerRun:
     bases: dict[str, int]
     loaded: dict[tuple[object, ...], Grant]
     windows: dict[str, Slots]
+    whole: dict[str, Grant]
+    rooms: dict[str, Grant]
     offsets: dict[str, int] = field(default_factory=dict)
 
     def with_turned_taps(self) -> "LayerRun":
@@ -62,21 +68,28 @@ class LayerRun:
 class TileNest:
     """A nest as an intrinsic, its serial loops inside those of the tiles, and what it loads.
 
-    parts: constants of which each iteration loads its part.  reads: all buffers.
+    parts: constants of which each iteration loads its part.  whole: those that it reads of all that
+    was loaded.  reads: all buffers.
     """
 
     match: Match
     serial: tuple[Loop, ...]
     parts: tuple[str, ...]
+    whole: tuple[str, ...]
     reads: frozenset[str]
 
     @staticmethod
-    def of(nest: Nest, tiles: Sequence[Loop], parts: set[str], lanes: int) -> "TileNest":
-        """Match ``nest``, whose first loops are ``tiles``; ``parts`` are those of the layer."""
+    def of(
+        nest: Nest, tiles: Sequence[Loop], parts: Set[str], whole: Set[str], lanes: int
+    ) -> "TileNest":
+        """Match ``nest``, whose first loops are ``tiles``.  parts, whole: of the layer."""
         inside = nest.loops[len(tiles) :]
         serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
         names = frozenset(ref.buffer.name for ref in nest.refs)
-        return TileNest(tensorize(nest, lanes), serial, tuple(sorted(parts & names)), names)
+        found = names | {bias for bias, scale in SCALES.items() if scale in names}
+        found |= {nest.table.name} if isinstance(nest.table, Buffer) else set()
+        some, every = (tuple(sorted(each & found)) for each in (parts, whole))
+        return TileNest(tensorize(nest, lanes), serial, some, every, names)
 
 
 def turned_words(kernel: Kernel) -> int:

@@ -243,30 +243,20 @@ class Builder:
         if planned.tiling.parted:
             parts |= constants.keys() & {"add_bias"}
         whole = [name for name in constants if name not in parts]
-        rooms = sum(prod(n.target.buffer.shape[:-1]) for n in kernel.nests if n.makes_row)
-        held = {}
+        rows = {n.name: prod(n.target.buffer.shape[:-1]) for n in kernel.nests if n.makes_row}
+        held: dict[str, Grant] = {}
         for name in whole:
             beside: int | None = None
             if alone and not planned.tiling.parted:
                 alike = (each for each in whole if CONSTANTS[each][0] is CONSTANTS[name][0])
-                beside = rooms + sum(len(constants[each]) for each in alike)
+                beside = sum(rows.values()) + sum(len(constants[each]) for each in alike)
             held[name] = self._load(number, layer, constants[name], Part(name, ()), beside)
-            bases[name] = held[name].start
-        for nest in kernel.nests:
-            if nest.makes_row:
-                rows = prod(nest.target.buffer.shape[:-1])
-                bases[nest.name] = self._loader.room(rows, layer).start
-        for name, grant in held.items():
-            if not self._loader.holds(name, grant):
-                memory = CONSTANTS[name][0]
-                raise DoesNotFitError(
-                    f"layer {layer.name!r}: {memory.value} scratchpad: its constants together take "
-                    f"more than the {self.config.depth(memory)} words available; use a "
-                    f"configuration with a deeper {memory.name}"
-                )
+        rooms = {name: self._loader.room(words, layer) for name, words in rows.items()}
         loops = kernel.tiles
-        nests = [TileNest.of(nest, loops, parts, self.config.block) for nest in kernel.nests]
-        return LayerRun(number, layer, loops, tuple(nests), constants, bases, {}, {})
+        nests = tuple(
+            TileNest.of(nest, loops, parts, held.keys(), self.config.block) for nest in kernel.nests
+        )
+        return LayerRun(number, layer, loops, nests, constants, bases, {}, {}, held, rooms)
 
     def _tile(
         self,
@@ -293,6 +283,10 @@ class Builder:
                 at = {**tile, **inner}
                 for name in nest.parts:
                     bases[name] = self._need(run, name, nest, at) + run.offsets.get(name, 0)
+                for name in nest.whole:
+                    bases[name] = self._kept(run, name)
+                for name in run.rooms.keys() & nest.reads:
+                    bases[name] = self._room(run, name, nest)
                 for name, slots in run.windows.items():
                     if name in nest.reads:
                         bases[name], missing = slots.fetch(at)
@@ -343,6 +337,21 @@ class Builder:
             loaded = self._load(run.number, run.layer, piece.array, part, 0)
             run.loaded[piece.key] = loaded
         return loaded.start
+
+    def _kept(self, run: LayerRun, name: str) -> int:
+        """First word of a constant that was loaded whole, and again if others took its place."""
+        if not self._loader.holds(name, run.whole[name]):
+            part = Part(name, ())
+            run.whole[name] = self._load(run.number, run.layer, run.constants[name], part, None)
+        return run.whole[name].start
+
+    def _room(self, run: LayerRun, name: str, nest: TileNest) -> int:
+        """First word of the parameters of rows ``name``, which ``nest`` makes or reads."""
+        made = nest.match.nest
+        if not self._loader.holds("bias", run.rooms[name]):
+            assert made.name == name, "rows are read before parameters of channels come"
+            run.rooms[name] = self._loader.room(prod(made.target.buffer.shape[:-1]), run.layer)
+        return run.rooms[name].start
 
     def _load(
         self,

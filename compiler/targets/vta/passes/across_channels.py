@@ -2,7 +2,7 @@
 
     Requantize(Conv2d(Reshape(x[1, 1, 1, C])))  ->  Reshape(Requantize(Conv2d(x))) of 1x1, whose
                                                     weights are a band matrix
-    Lookup(Reshape(x[1, 1, 1, C]))              ->  Reshape(Lookup(x))
+    Lookup(Reshape(x[1, 1, 1, C]))              ->  Reshape(Lookup(x)), but for one pixel's
     Reshape(Reshape(x[1, 1, 1, C]))             ->  x where that is its shape
 
 A layer leaves channels in blocks, and such a convolution reads them as columns.  Tiles of the
@@ -91,6 +91,9 @@ def _look_up(rewriter: Rewriter, node: Node) -> str | None:
     graph, builder = rewriter.graph, rewriter.builder
     if not isinstance(node.operator, Lookup) or graph.types[node.inputs[1]].rank > 1:
         return None
+    kind = graph.types[node.output]
+    if kind.shape == (1, 1, 1, kind.elements):
+        return None  # It is one pixel already.
     if not _moves(graph.producer(node.inputs[0])):
         return None
     x = _pixel(rewriter, node.inputs[0], node.origin)

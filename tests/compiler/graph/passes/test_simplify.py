@@ -185,3 +185,22 @@ def test_a_replacement_of_another_type_is_reported() -> None:
     graph = builder.build((builder.node(SUM, ("x", "x"), "y", "n"),))
     with pytest.raises(GraphError, match=r"node 'n': replaced int8\[1, 4\] by int8\[4\]"):
         rewrite(graph, (flatten,))
+
+
+def test_what_a_round_has_replaced_takes_no_other_place_in_that_round() -> None:
+    builder = image_builder((4, 4))
+    x = builder.node(Lookup(), ("x", builder.constant("t", TABLE)), "looked up", "n")
+    for number in range(6):
+        x = builder.node(Reshape((4, 4)), (x,), f"r{number}", "n")
+    graph = builder.build((builder.node(Transpose((1, 0)), (x,), "y", "n"),))
+
+    def first(rewriter: Rewriter, node: Node) -> str | None:
+        if isinstance(node.operator, Transpose):
+            return None
+        (name,) = node.inputs[:1]
+        while (made := rewriter.graph.producer(name)) and isinstance(made.operator, Reshape):
+            name = made.inputs[0]
+        return name
+
+    (left,) = rewrite(graph, (first,)).nodes
+    assert left.inputs == ("x",)

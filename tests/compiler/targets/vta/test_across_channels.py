@@ -77,6 +77,16 @@ def test_a_row_of_an_image_stays_a_row() -> None:
     assert AcrossChannels().run(graph) is graph
 
 
+def test_a_table_of_a_row_that_became_one_pixel_stays_there() -> None:
+    builder = GraphBuilder()
+    x = builder.input("x", TensorType((1, 1, 8), "int8"))
+    tables = [builder.constant(f"t{n}", np.arange(-128, 128).astype(np.int8)[::-1]) for n in (1, 2)]
+    row = builder.node(Lookup(), (x, tables[0]), "row", "row")
+    pixel = builder.node(Reshape((1, 1, 1, 8)), (row,), "pixel", "pixel")
+    graph = builder.build((builder.node(Lookup(), (pixel, tables[1]), "y", "y"),))
+    assert AcrossChannels().run(graph) is graph
+
+
 def test_a_dense_layer_is_one_part() -> None:
     builder = GraphBuilder()
     x = builder.input("x", TensorType((1, 1, 1, 64), "int8"))

@@ -18,6 +18,8 @@ from .test_stream import assert_exact, lowered
 
 ROOMY = replace(TINY, name="roomy", act_depth=1024, acc_depth=512)
 CRAMPED = replace(ROOMY, name="cramped", act_depth=512)
+SHALLOW = replace(ROOMY, name="shallow", par_depth=16)
+"""PAR cannot hold the parameters of all layers."""
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def _cascades(model: onnx.ModelProto, config: HardwareConfig) -> list[BlockCasca
 
 
 @pytest.mark.usefixtures("cheap")
-@pytest.mark.parametrize("config", [ROOMY, CRAMPED], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [ROOMY, CRAMPED, SHALLOW], ids=lambda config: config.name)
 @pytest.mark.parametrize("kind", ["3x3", "5x5", "stride", "pool"])
 def test_the_result_is_exact(config: HardwareConfig, kind: str) -> None:
     for seed in range(2):

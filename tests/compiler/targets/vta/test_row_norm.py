@@ -48,6 +48,7 @@ COARSE = RowNorm(128, -3, None, 1e-6, 9)
     [
         ((1, 3, 5, 16), "tiny"),
         ((1, 1, 9, 8), "tiny"),
+        ((1, 1, 9, 124), "tiny"),  # PAR has no room for parameters of rows beside all others
         ((1, 1, 43, 16), "cramped"),
         ((1, 1, 31, 64), "zynq7020"),
         ((1, 1, 31, 60), "zynq7020"),
@@ -62,7 +63,12 @@ def test_a_normalisation_has_the_operators_bytes(
 
 @pytest.mark.parametrize(
     ("shape", "config"),
-    [((1, 3, 5, 16), "tiny"), ((1, 1, 43, 18), "cramped"), ((1, 1, 31, 60), "zynq7020")],
+    [
+        ((1, 3, 5, 16), "tiny"),
+        ((1, 1, 9, 112), "tiny"),
+        ((1, 1, 43, 18), "cramped"),
+        ((1, 1, 31, 60), "zynq7020"),
+    ],
 )
 def test_a_normalisation_with_a_byte_inside_has_the_operators_bytes(
     shape: tuple[int, ...], config: str
