@@ -53,7 +53,8 @@ def _network(chosen: Architecture, size: int) -> nn.Module:
         case Source.HEADS:
             return HEADS[chosen.name]()
         case Source.TIMM:
-            return timm.create_model(chosen.name, pretrained=False, exportable=True)
+            more = {"img_size": size} if chosen.fixed else {}
+            return timm.create_model(chosen.name, pretrained=False, exportable=True, **more)
         case _:
             more = {"init_weights": False} if chosen.family == "inception" else {}
             made = torchvision.models.get_model(chosen.name, weights=None, **more)

@@ -1,7 +1,8 @@
 """Networks of the zoo that no library has ready: heads of detectors and segmenters, U-Net, Pelee.
 
 Sources: O. Ronneberger et al., "U-Net", 2015; R. Wang et al., "Pelee", 2018; T. Lin et al.,
-"Feature Pyramid Networks", 2017; J. Redmon, A. Farhadi, "YOLOv3", 2018.
+"Feature Pyramid Networks", 2017; J. Redmon, A. Farhadi, "YOLOv3", 2018; S. Liu et al., "Path
+Aggregation Network", 2018; X. Li et al., "Generalized Focal Loss", 2020.
 """
 
 from collections.abc import Callable
@@ -158,6 +159,70 @@ class YoloHead(nn.Module):
         return torch.cat(found, 1)
 
 
+def silu(inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> nn.Module:
+    """Convolution, normalisation, SiLU."""
+    return Conv2dNormActivation(inputs, outputs, kernel, stride, activation_layer=nn.SiLU)
+
+
+class Split(nn.Module):
+    """Half of the channels goes through residual pairs; all that they give is joined."""
+
+    def __init__(self, inputs: int, outputs: int, pairs: int = 1) -> None:
+        super().__init__()
+        half = outputs // 2
+        self.first, self.last = silu(inputs, outputs, 1), silu(half * (2 + pairs), outputs, 1)
+        self.pairs = nn.ModuleList(
+            nn.Sequential(silu(half, half), silu(half, half)) for _ in range(pairs)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, outputs, H, W]."""
+        parts = list(self.first(x).chunk(2, 1))
+        for pair in self.pairs:
+            parts.append(parts[-1] + pair(parts[-1]))
+        return self.last(torch.cat(parts, 1))
+
+
+class YoloNeck(nn.Module):
+    """Pooled pyramid, ways up and down between three scales, boxes as expected distances."""
+
+    def __init__(self, width: int = 16, bins: int = 16) -> None:
+        super().__init__()
+        a, b, c = 4 * width, 8 * width, 16 * width
+        self.stem = nn.Sequential(silu(3, width, 3, 2), silu(width, 2 * width, 3, 2))
+        self.body = nn.ModuleList(
+            nn.Sequential(silu(i, o, 3, 2), Split(o, o))
+            for i, o in ((2 * width, a), (a, b), (b, c))
+        )
+        self.narrow, self.pool, self.wide = silu(c, b, 1), nn.MaxPool2d(5, 1, 2), silu(4 * b, c, 1)
+        self.up = nn.ModuleList((Split(b + c, b), Split(a + b, a)))
+        self.down = nn.ModuleList((silu(a, a, 3, 2), silu(b, b, 3, 2)))
+        self.joined = nn.ModuleList((Split(a + b, b), Split(b + c, c)))
+        self.boxes = nn.ModuleList(nn.Conv2d(i, 4 * bins, 1) for i in (a, b, c))
+        self.classes = nn.ModuleList(nn.Conv2d(i, CLASSES, 1) for i in (a, b, c))
+        self.bins, self.distances = bins, nn.Conv2d(bins, 1, 1, bias=False)
+        self.distances.weight.data[:] = torch.arange(float(bins)).view(1, bins, 1, 1)
+
+    def forward(self, image: Tensor) -> Tensor:
+        """[N, 4 + classes, boxes]."""
+        x = self.stem(image)
+        a, b, c = [x := each(x) for each in self.body]
+        pooled = [self.narrow(c)]
+        for _ in range(3):
+            pooled.append(self.pool(pooled[-1]))
+        c = self.wide(torch.cat(pooled, 1))
+        b = self.up[0](torch.cat([interpolate(c, scale_factor=2.0), b], 1))
+        a = self.up[1](torch.cat([interpolate(b, scale_factor=2.0), a], 1))
+        b = self.joined[0](torch.cat([self.down[0](a), b], 1))
+        c = self.joined[1](torch.cat([self.down[1](b), c], 1))
+        levels = (a, b, c)
+        found = [head(x).flatten(2) for head, x in zip(self.boxes, levels, strict=True)]
+        scores = [head(x).flatten(2) for head, x in zip(self.classes, levels, strict=True)]
+        boxes = torch.cat(found, 2)
+        bins = boxes.view(len(boxes), 4, self.bins, -1).transpose(1, 2).softmax(1)
+        return torch.cat([self.distances(bins).squeeze(1), torch.sigmoid(torch.cat(scores, 2))], 1)
+
+
 def _segmenter(make: Callable[..., nn.Module]) -> Callable[[], nn.Module]:
     return lambda: OneOutput(make(weights=None, weights_backbone=None, num_classes=CLASSES))
 
@@ -177,5 +242,6 @@ HEADS: dict[str, Callable[[], nn.Module]] = {
     "ssdlite_mobilenet_v3": Ssdlite,
     "unet": UNet,
     "yolo_head": YoloHead,
+    "yolo_neck": YoloNeck,
 }
 """Makes each network, with random weights."""
