@@ -155,10 +155,16 @@ class Chooser:
                     found.append(choice)
             yield found
 
-    def larger(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:
-        """``choices``, but layers that are all on chip in as few instructions as may be."""
+    def larger(
+        self, choices: Sequence[Choice], gone: frozenset[str], below: int = NEVER
+    ) -> list[Choice]:
+        """``choices``, but layers that are all on chip, and take fewer cycles than ``below``, in as
+        few instructions as may be.
+        """
         return [
-            next(self.ways.larger(choice.first, gone), choice) if choice.count == 1 else choice
+            next(self.ways.larger(choice.first, gone), choice)
+            if choice.count == 1 and choice.cycles < below
+            else choice
             for choice in choices
         ]
 

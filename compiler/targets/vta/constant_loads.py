@@ -1,5 +1,6 @@
 """Constants on chip: which memory each lies in, what a tile needs of it, and the LOADs of that."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,6 +45,27 @@ MOST_WORDS = 4095
 """Words in a row of one LOAD."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Words of a constant that are loaded, from ``first`` on of the ``room`` that it has.
+
+    address: in DRAM.  size: of one there, in bytes.  short: in their short form.
+    """
+
+    memory: Memory
+    address: int
+    first: int
+    size: int
+    words: int
+    room: int
+    short: bool
+
+    @property
+    def key(self) -> tuple[Memory, int, int, int]:
+        """Equal where equal bytes lie at equal places of their room."""
+        return self.memory, self.address, self.first, self.size
+
+
 class ConstantLoader:
     """Gives constants the next place in the ring of their memory, and their bytes one in DRAM."""
 
@@ -71,19 +93,60 @@ class ConstantLoader:
         name: str,
         array: NDArray[np.generic],
         layer: LoweredLayer,
-        beside: int | None = None,
+        *,
+        again: bool = True,
     ) -> tuple[Grant, list[Load]]:
         """Where ``array``, of the layer's constant ``name``, will lie, and what brings it there.
 
-        Of a table only the rows come that are looked up.  beside: words of the same memory that may
-        be given out while this constant is needed; a constant that is there already, and stays
-        there until then, is not loaded again.  None for any number.  Raises DoesNotFitError when
-        the memory is too small.
+        Of a table only the rows come that are looked up.  again: even if it is there already.
+        Raises DoesNotFitError when the memory is too small.
         """
+        part = self._located(name, array, layer)
+        memory, ring = part.memory, self._rings[part.memory]
+        kept = self._kept.get(part.key)
+        if kept and not again and ring.holds(kept):
+            return kept, []
+        grant = self._kept[part.key] = ring.take(part.room, layer.name)
+        loads = [
+            Load(
+                memory=memory,
+                sram_address=(grant.start + part.first + start) % self._config.depth(memory),
+                dram_address=part.address + start * part.size,
+                count_x=min(MOST_WORDS, part.words - start),
+                nibbles=part.short,
+            )
+            for start in range(0, part.words, MOST_WORDS)
+        ]
+        return grant, loads
+
+    def there(
+        self, arrays: Mapping[str, NDArray[np.generic]], layer: LoweredLayer, rows: int
+    ) -> dict[str, Grant]:
+        """Those of a layer's constants that are there, and stay when the others have come.
+
+        rows: words of PAR that the layer takes besides, by ``room``.
+        """
+        parts = {name: self._located(name, array, layer) for name, array in arrays.items()}
+        found = {name: self._kept[x.key] for name, x in parts.items() if x.key in self._kept}
+        count = -1
+        while count != len(found):
+            count = len(found)
+            given = Counter({Memory.PAR: rows})
+            for name, part in parts.items():
+                given[part.memory] += 0 if name in found else part.room
+            found = {
+                name: grant
+                for name, grant in found.items()
+                if self._rings[parts[name].memory].holds(grant, given[parts[name].memory])
+            }
+        return found
+
+    def _located(self, name: str, array: NDArray[np.generic], layer: LoweredLayer) -> "_Words":
+        """The words of a constant, with their bytes in DRAM."""
         memory = CONSTANTS[name][0]
         size = self._config.word_bytes(memory)
-        words = array.nbytes // size
-        first, room = 0, words
+        words = room = array.nbytes // size
+        first = 0
         if name in TABLES:
             rows = table_rows(layer, name)
             first, words, array = rows.start, len(rows), array[rows.start : rows.stop]
@@ -91,22 +154,7 @@ class ConstantLoader:
         if short is not None:
             array, size = short, self._config.short_bytes(memory)
         address = self._dram.add(array)
-        key, ring = (memory, address, first, size), self._rings[memory]
-        kept = self._kept.get(key)
-        if kept and beside is not None and ring.holds(kept, beside):
-            return kept, []
-        grant = self._kept[key] = ring.take(room, layer.name)
-        loads = [
-            Load(
-                memory=memory,
-                sram_address=(grant.start + first + start) % self._config.depth(memory),
-                dram_address=address + start * size,
-                count_x=min(MOST_WORDS, words - start),
-                nibbles=short is not None,
-            )
-            for start in range(0, words, MOST_WORDS)
-        ]
-        return grant, loads
+        return _Words(memory, address, first, size, words, room, short=short is not None)
 
     def load_words(self, address: int, words: int, layer: LoweredLayer) -> tuple[Grant, list[Load]]:
         """As ``load``, of words of PAR that the host puts at ``address`` in DRAM."""

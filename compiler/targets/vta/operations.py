@@ -244,13 +244,15 @@ class Builder:
             parts |= constants.keys() & {"add_bias"}
         whole = [name for name in constants if name not in parts]
         rows = {n.name: prod(n.target.buffer.shape[:-1]) for n in kernel.nests if n.makes_row}
+        there: Mapping[str, Grant] = {}
+        if alone and not planned.tiling.parted:
+            given = {"row_bias"} if layer.given is not None else set()
+            known = {name: constants[name] for name in whole if name not in given}
+            there = self._loader.there(known, layer, sum(rows.values()))
         held: dict[str, Grant] = {}
         for name in whole:
-            beside: int | None = None
-            if alone and not planned.tiling.parted:
-                alike = (each for each in whole if CONSTANTS[each][0] is CONSTANTS[name][0])
-                beside = sum(rows.values()) + sum(len(constants[each]) for each in alike)
-            held[name] = self._load(number, layer, constants[name], Part(name, ()), beside)
+            part = Part(name, ())
+            held[name] = there.get(name) or self._load(number, layer, constants[name], part)
         rooms = {name: self._loader.room(words, layer) for name, words in rows.items()}
         loops = kernel.tiles
         nests = tuple(
@@ -334,7 +336,7 @@ class Builder:
         loaded = run.loaded.get(piece.key)
         if loaded is None or not self._loader.holds(name, loaded):
             part = Part(name, piece.place)
-            loaded = self._load(run.number, run.layer, piece.array, part, 0)
+            loaded = self._load(run.number, run.layer, piece.array, part, again=False)
             run.loaded[piece.key] = loaded
         return loaded.start
 
@@ -342,7 +344,7 @@ class Builder:
         """First word of a constant that was loaded whole, and again if others took its place."""
         if not self._loader.holds(name, run.whole[name]):
             part = Part(name, ())
-            run.whole[name] = self._load(run.number, run.layer, run.constants[name], part, None)
+            run.whole[name] = self._load(run.number, run.layer, run.constants[name], part)
         return run.whole[name].start
 
     def _room(self, run: LayerRun, name: str, nest: TileNest) -> int:
@@ -359,7 +361,8 @@ class Builder:
         layer: LoweredLayer,
         array: NDArray[np.generic],
         part: Part,
-        beside: int | None,
+        *,
+        again: bool = True,
     ) -> Grant:
         if part.constant == "weights" and layer.stored is not None:
             address = self.dram_places[layer.stored.name]
@@ -368,7 +371,7 @@ class Builder:
             address = self.dram_places[layer.given.name]
             grant, loads = self._loader.load_words(address, len(array), layer)
         else:
-            grant, loads = self._loader.load(part.constant, array, layer, beside)
+            grant, loads = self._loader.load(part.constant, array, layer, again=again)
         for load in loads:
             self._add(load, number, holds=part)
         return grant

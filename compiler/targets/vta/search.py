@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from dovetail.isa.config import INSTRUCTION_BYTES
+
 from ...options import Overlap
 from .choice import Change, Choice
 from .deepen import deepest
@@ -15,6 +17,7 @@ from .placing import PLACINGS, PLAIN
 from .plan import Plan
 from .planner import Planner
 from .refine import Trial, refine
+from .schedules import TILES
 from .timing import Timing
 from .ways import GRAINS
 
@@ -45,6 +48,13 @@ FAR = 3
 """Where a part of a model gets a share of the effort, what it gets grows so with its cycles over
 those of its roof: as their third power."""
 
+SHORT = 1000
+"""Cycles of a layer that may run in one tile: to read instructions for four takes longer than what
+waits for its only one."""
+
+SAVED = 0.01
+"""Part of the cycles that reading the instructions takes that this saves, at least, to be tried."""
+
 WORSE = 1.1
 """Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
 
@@ -68,20 +78,22 @@ def fastest(
 
     effort: how many are tried, 1 for as many as usual.
     """
-    best = make_draft(planner, planner.best(), activations, overlap, timing)
+    first = make_draft(planner, planner.best(), activations, overlap, timing)
     if overlap is not Overlap.LAYERS:
-        return best
-    count = len(best.builder.operations)
+        return first
+    best = _with_short_layers(first, planner, activations, timing)
+    count = len(first.builder.operations)
     plans: list[Plan] = []
     if count <= MANY_OPERATIONS:
         plans.append(planner.best(edges=True))
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         plans += [planner.best(PRICE), planner.best(PRICE, edges=True)]
-    seen = {best.plan.key}
+    seen = {first.plan.key}
     for plan in plans:
         if plan.key not in seen:
             seen.add(plan.key)
             other = make_draft(planner, plan, activations, overlap, timing)
+            other = _with_short_layers(other, planner, activations, timing)
             best = min(best, other, key=_cycles)
     distance = best.cycles / max(1, planner.roof.cycles)
     effort = min(effort * distance**FAR, max(effort, 1.0))
@@ -93,7 +105,7 @@ def fastest(
             if plan.key not in seen
         ]
         if near:
-            other = min(near, key=_cycles)
+            other = _with_short_layers(min(near, key=_cycles), planner, activations, timing)
             other = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
             found = min(found, other, key=_cycles)
     if count <= effort * ROUND_OPERATIONS and not _is_near(found, planner):
@@ -103,6 +115,23 @@ def fastest(
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
     return without_waits(found, planner.config, timing)
+
+
+def _with_short_layers(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program whose short layers run in one tile each."""
+    plan = best.plan
+    choices = planner.chooser.larger(plan.choices, plan.gone, SHORT)
+    changed = sum(a.grain != b.grain for a, b in zip(plan.choices, choices, strict=True))
+    beats = changed * (TILES - 1) * INSTRUCTION_BYTES // planner.config.bus_bytes
+    if beats < SAVED * best.cycles:
+        return best
+    try:
+        plan = planner.built(choices, plan.gone)
+    except NoRoomError:
+        return best
+    return min(best, make_draft(planner, plan, activations, Overlap.LAYERS, timing), key=_cycles)
 
 
 def _placed(
