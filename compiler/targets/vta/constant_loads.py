@@ -122,11 +122,18 @@ class ConstantLoader:
     def there(
         self, arrays: Mapping[str, NDArray[np.generic]], layer: LoweredLayer, rows: int
     ) -> dict[str, Grant]:
-        """Those of a layer's constants that are there, and stay when the others have come.
+        """The constants of a layer that are there, and stay when the others have come.
 
+        What the host gives is none.
         rows: words of PAR that the layer takes besides, by ``room``.
         """
-        parts = {name: self._located(name, array, layer) for name, array in arrays.items()}
+        hosts = arrays.keys() & {"row_bias"} if layer.given is not None else frozenset[str]()
+        rows += sum(len(arrays[name]) for name in hosts)
+        parts = {
+            name: self._located(name, array, layer)
+            for name, array in arrays.items()
+            if name not in hosts
+        }
         found = {name: self._kept[x.key] for name, x in parts.items() if x.key in self._kept}
         count = -1
         while count != len(found):

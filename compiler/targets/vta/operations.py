@@ -20,7 +20,7 @@ from .activation_loads import halo_loads, input_loads, result_store
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise
 from .cascade import Cascade, Fetch, Fill, Put, Work
-from .constant_loads import CONSTANTS, SCALES, ConstantLoader, constant_piece, layer_constants
+from .constant_loads import SCALES, ConstantLoader, constant_piece, layer_constants
 from .constants import DramMap
 from .layer_run import LayerRun, TileNest, iterations
 from .layers.activation import Activation
@@ -246,8 +246,7 @@ class Builder:
         rows = {n.name: prod(n.target.buffer.shape[:-1]) for n in kernel.nests if n.makes_row}
         there: Mapping[str, Grant] = {}
         if alone and not planned.tiling.parted:
-            given = {"row_bias"} if layer.given is not None else set()
-            known = {name: constants[name] for name in whole if name not in given}
+            known = {name: constants[name] for name in whole}
             there = self._loader.there(known, layer, sum(rows.values()))
         held: dict[str, Grant] = {}
         for name in whole:
