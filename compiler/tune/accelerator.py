@@ -143,7 +143,7 @@ class PlanProblem:
         choices = [c for c in first.choices if c.first < cut]
         choices += [c for c in second.choices if c.first >= cut]
         try:
-            return self._candidate(self.planner.built(choices, first.gone))
+            return self._candidate(self.planner.built(choices, first.gone, first.placing))
         except (NoRoomError, CompilerError):
             return one
 
@@ -183,7 +183,8 @@ class PlanProblem:
                 ways.sort(key=lambda choice: choice.cycles)
                 found.append(ways[min(int(rng.expovariate(0.5)), len(ways) - 1)])
                 number += count
-        return self.planner.built([*choices[:place], *found, *choices[place + taken :]], plan.gone)
+        changed = [*choices[:place], *found, *choices[place + taken :]]
+        return self.planner.built(changed, plan.gone, plan.placing)
 
     def _candidate(self, plan: Plan) -> Candidate:
         candidate = Candidate.of(to_plan_record(self.planner, plan, 0))

@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,13 @@ from dovetail.compiler.__main__ import main
 from dovetail.compiler.front.table import store_model
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.plan_files import read_plan_entries
-from dovetail.compiler.tune.accelerator import AcceleratorSubject, PlanJob, accelerator_subject
+from dovetail.compiler.targets.vta.plan_record import recorded_plan
+from dovetail.compiler.tune.accelerator import (
+    LAYERS,
+    AcceleratorSubject,
+    PlanJob,
+    accelerator_subject,
+)
 from dovetail.compiler.tune.problem import Candidate
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
 from dovetail.isa.configs import find_config
@@ -43,7 +50,58 @@ def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -
 
 
 def test_a_plan_that_does_not_fit_is_no_candidate(subject: AcceleratorSubject) -> None:
-    assert subject.problem.features(Candidate.of({"streamed": [], "layers": []})) is None
+    assert subject.problem.features(NO_PLAN) is None
+
+
+NO_PLAN = Candidate.of({"streamed": [], "layers": []})
+
+
+def test_a_cross_begins_as_one_plan_and_ends_as_the_other(subject: AcceleratorSubject) -> None:
+    rng, problem = random.Random(2), subject.problem
+    plans = [problem.default()]
+    for _ in range(30):
+        plans.append(problem.mutate(rng.choice(plans), rng))
+    where = {each: json.dumps(each.record["streamed"]) for each in plans}
+    made = set()
+    for one, other in permutations(dict.fromkeys(plans), 2):
+        if where[one] != where[other]:
+            continue
+        found = problem.cross(one, other, rng).record
+        first, second, layers = (
+            list(map(json.dumps, each["layers"]))  # type: ignore[call-overload]
+            for each in (one.record, other.record, found)
+        )
+        same = [n for n in range(len(layers) + 1) if layers[:n] == first[:n]]
+        assert any(layers[n:] == second[len(second) - len(layers) + n :] for n in same)
+        assert found.get("placing") == one.record.get("placing")
+        made.add(layers != first and layers != second)
+    assert made == {True, False}
+
+
+def test_what_is_no_plan_is_replaced(subject: AcceleratorSubject) -> None:
+    problem = subject.problem
+    assert problem.mutate(NO_PLAN, random.Random(0)) == problem.default()
+    for seed in range(3):
+        wanted = problem.mutate(problem.default(), random.Random(seed))
+        assert problem.cross(problem.default(), NO_PLAN, random.Random(seed)) == wanted
+        assert problem.cross(NO_PLAN, problem.default(), random.Random(seed)) == problem.default()
+
+
+def test_features_say_where_cycles_go(subject: AcceleratorSubject) -> None:
+    problem = subject.problem
+    found = problem.features(problem.default())
+    assert found is not None
+    plan = recorded_plan(problem.planner, problem.default().record)
+    sums, cycles, moved = np.split(found, [5, 5 + LAYERS])
+    wanted = [plan.cycles, plan.wait_cycles, plan.dram, len(plan.choices), len(plan.gone)]
+    assert sums.tolist() == wanted
+    assert len(moved) == LAYERS
+    assert {n: c for n, c in enumerate(cycles) if c} == {
+        each.first: each.cycles for each in plan.choices
+    }
+    assert {n: c for n, c in enumerate(moved) if c} == {
+        each.first: each.dram for each in plan.choices if each.dram
+    }
 
 
 def test_the_plan_that_compilation_chooses_is_the_first_candidate(
