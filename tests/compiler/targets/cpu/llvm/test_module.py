@@ -1,5 +1,6 @@
 """Calls of compiled functions: what is refused, odd sizes, large workspaces, big expressions."""
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -33,7 +34,7 @@ from dovetail.compiler.loops.ir import (
 )
 from dovetail.compiler.targets.cpu.arch.x86_64 import X86_64
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
-from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
+from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
 from dovetail.runtime.errors import WorkspaceError
 
 from .kernels import LEVELS, elementwise
@@ -82,6 +83,18 @@ def test_a_level_is_known_and_present() -> None:
         CpuTarget(X86_64, "x", frozenset({"antigravity"})).require_host()
     with pytest.raises(TargetError, match="this CPU is x86-64, the code is for aarch64"):
         CpuTarget.at_level("armv8").require_host()
+
+
+def test_the_host_has_the_features_that_are_on_and_is_of_a_known_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find = host_cpu.__wrapped__
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: {"avx2": True, "fma": False})
+    assert find() == CpuTarget(host_cpu().arch, host_cpu().cpu, frozenset({"avx2"}))
+    assert find().feature_string == "+avx2"
+    monkeypatch.setattr(llvm, "get_process_triple", lambda: "sparc-unknown-linux")
+    with pytest.raises(TargetError, match=r"this CPU is sparc-unknown-linux; known are x86-64, aa"):
+        find()
 
 
 @pytest.mark.parametrize("kind", [LoopKind.BLOCK, LoopKind.THREAD, LoopKind.HARDWARE])
