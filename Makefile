@@ -10,7 +10,7 @@ MUTANTS ?= 10000
 FAULTS ?= 10000
 COUNT ?= 1000
 TARGET ?= cpu
-TARGETS ?= cpu,vta:tiny,vta:zynq7020,vta:ecp5_85,vta:large
+TARGETS ?= cpu,vta:tiny,vta:zynq7020,vta:ecp5_85,vta:large,vta:drawn
 BOARD ?= ulx3s-85f
 ARGS ?=
 

@@ -20,6 +20,7 @@ from tests.conformance.workers import Outcome, run_cases
 
 from .compare import KEPT, TARGETS, check
 from .draw import Sample, draw
+from .memories import DRAWN, drawn_config
 from .minimise import minimised
 from .plans import drawn_plans
 from .relations import check_related
@@ -47,15 +48,16 @@ class Graphs(Mapping[str, Case]):
 
         def run() -> None:
             sample = self.sample or drawn(seed)
+            compiled_for = drawn_config(seed) if target == DRAWN else target
             for number in range(DRAWS if self.sample else 1):
                 search = seed % self.searched == 0
                 if self.sample:
                     KEPT.clear()
                 with nullcontext() if search else drawn_plans(seed + number):
                     if start.endswith(RELATED):
-                        check_related(sample, seed, target)
+                        check_related(sample, seed, compiled_for)
                     else:
-                        check(sample, target)
+                        check(sample, compiled_for)
 
         return Case(name, "graph", run, tuple)
 

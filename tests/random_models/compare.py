@@ -20,25 +20,30 @@ from dovetail.compiler.errors import (
     ModelError,
     UnsupportedOperatorError,
 )
+from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 
 from .draw import Sample, trimmed
 from .drawing import REFUSED, Array, compute
+from .memories import DRAWN
 
 __all__ = [
     "KEPT",
     "TARGETS",
     "FoundError",
     "RefusedError",
+    "Target",
     "check",
     "compiled",
     "difference",
     "documented",
 ]
 
-TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large")
+TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large", DRAWN)
+
+Target = str | HardwareConfig
 
 SOFT = frozenset((
     "AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum", "ConvTranspose", "Resize",
@@ -61,7 +66,7 @@ class RefusedError(Exception):
     """The target does not take the model; the message says why."""
 
 
-def check(sample: Sample, target: str) -> None:
+def check(sample: Sample, target: Target) -> None:
     """Raises FoundError for a wrong result, RefusedError, and what the compiler may not raise."""
     if not _wrong(sample, target):
         return
@@ -75,7 +80,7 @@ def check(sample: Sample, target: str) -> None:
             raise FoundError(f"{target}: {wrong}")
 
 
-def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
+def _wrong(sample: Sample, target: Target, steps: int = 0) -> str:
     """What is wrong with the results; nothing if nothing is."""
     with documented(target):
         module = compiled(sample, target)
@@ -88,7 +93,7 @@ def _wrong(sample: Sample, target: str, steps: int = 0) -> str:
     return ""
 
 
-def _compare_plans(sample: Sample, target: str) -> None:
+def _compare_plans(sample: Sample, target: Target) -> None:
     """Raises FoundError where another plan gives other bytes: pieces have plans of their own."""
     device = "cpu" if target == "cpu" else "sim"
     modules = [compiled(sample, target), compile(sample.model, target)]
@@ -99,11 +104,11 @@ def _compare_plans(sample: Sample, target: str) -> None:
                 raise FoundError(f"{target}: output {name} of two plans differs")
 
 
-KEPT: dict[str, tuple[Sample, Module]] = {}
+KEPT: dict[Target, tuple[Sample, Module]] = {}
 """The last module for each target: a model is compared with two things."""
 
 
-def compiled(sample: Sample, target: str) -> Module:
+def compiled(sample: Sample, target: Target) -> Module:
     """The module of a sample, kept while no other is asked for."""
     if target not in KEPT or KEPT[target][0] is not sample:
         KEPT[target] = sample, compile(sample.model, target)
@@ -111,7 +116,7 @@ def compiled(sample: Sample, target: str) -> Module:
 
 
 @contextmanager
-def documented(target: str) -> Iterator[None]:
+def documented(target: Target) -> Iterator[None]:
     """Tells what a target does not take from errors that the compiler may not raise."""
     try:
         yield

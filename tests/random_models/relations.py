@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from dovetail.compiler import compile
 from dovetail.runtime import run
 
-from .compare import FoundError, compiled, difference, documented, with_outputs
+from .compare import FoundError, Target, compiled, difference, documented, with_outputs
 from .draw import Sample
 from .drawing import Array, compute
 
@@ -129,7 +129,7 @@ def _ordered(nodes: list[onnx.NodeProto], random: Random) -> list[onnx.NodeProto
     return ordered
 
 
-def check_related(sample: Sample, seed: int, target: str) -> None:
+def check_related(sample: Sample, seed: int, target: Target) -> None:
     """Raises FoundError where a target gives another result for a model that means the same."""
     other = related(sample, seed)
     device = "cpu" if target == "cpu" else "sim"

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from . import compare, plans, relations
 from .compare import KEPT, FoundError, RefusedError, check, references
 from .draw import WHOLE, Sample, draw
 from .drawing import compute
+from .memories import drawn_config
 from .minimise import minimised
 from .plans import drawn_plans
 from .relations import check_related, related
@@ -49,6 +51,15 @@ def test_targets_give_what_onnx_runtime_gives(
         except RefusedError:
             pass
     assert run >= 4
+
+
+def test_accelerators_with_small_memories_give_what_onnx_runtime_gives() -> None:
+    configs = [drawn_config(seed) for seed in (6, 8, 31)]
+    assert len({replace(each, name="") for each in configs}) == 3
+    for seed, config in zip((6, 8, 31), configs, strict=True):
+        with warnings.catch_warnings(), drawn_plans(seed):
+            warnings.simplefilter("ignore")
+            check(draw(seed), config)
 
 
 def test_a_model_is_the_same_each_time() -> None:
