@@ -7,7 +7,7 @@ from ..errors import GraphError
 from .ir import Graph, GraphBuilder, Node
 from .passes.eliminate_dead import EliminateDead
 
-__all__ = ["Pattern", "Rewriter", "rewrite"]
+__all__ = ["Pattern", "Rewriter", "Rewriting", "rewrite"]
 
 ROUNDS = 1000
 """More rounds than any graph needs; reaching it means a pattern that undoes another."""
@@ -37,6 +37,18 @@ class Rewriter:
 Pattern = Callable[[Rewriter, Node], str | None]
 """Guards first; then adds nodes to ``builder`` and returns the tensor that replaces the node's
 output, or None when the node stays.  The replacement has the type of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """A pass of patterns alone; the result is the graph itself when nothing matches."""
+
+    name: str
+    patterns: tuple[Pattern, ...]
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph."""
+        return rewrite(graph, self.patterns)
 
 
 def rewrite(graph: Graph, patterns: Sequence[Pattern], reach: int = REACH) -> Graph:

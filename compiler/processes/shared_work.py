@@ -3,7 +3,6 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from .child_process import ChildProcess, Raised
@@ -46,12 +45,7 @@ class SharedWork(Generic[Task, Built]):
     def __enter__(self) -> "SharedWork[Task, Built]":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End it, with what is not done left undone."""
         with self._changed:
             self._ended = True

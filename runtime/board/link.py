@@ -3,7 +3,6 @@
 import itertools
 import random
 import time
-from types import TracebackType
 from typing import Protocol
 
 import serial
@@ -87,12 +86,7 @@ class Link:
     def __enter__(self) -> "Link":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

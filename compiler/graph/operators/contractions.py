@@ -14,7 +14,7 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import GraphError
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Fusion, Opaque, require, require_inputs
 
 __all__ = [
     "Axis",
@@ -184,8 +184,7 @@ class Convolution:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for ranks, channels or groups that do not fit, or no position."""
-        require_inputs(self, inputs, 2)
-        x, w = inputs
+        x, w = require_inputs(self, inputs, 2)
         rank = len(self.strides)
         require(self, x.rank == w.rank == rank + 2, f"{x} and {w}", f"{rank + 2} dimensions")
         channels = w.shape[1] * self.groups
@@ -294,15 +293,12 @@ def output_size(size: int, kernel: int, stride: int, dilation: int, pads: tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Determinant:
+class Determinant(Opaque):
     """The determinants of the last two dimensions, square; float[..., M, M] to float[...]."""
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when they are not square, or not float."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         fits = x.rank >= 2 and x.shape[-1] == x.shape[-2] and x.dtype.is_float
         require(self, fits, x, "square float matrices")
         return (TensorType(x.shape[:-2], x.dtype),)

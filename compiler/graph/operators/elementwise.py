@@ -58,8 +58,7 @@ class Unary:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Tests give bool."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         if self.function is UnaryFunction.NOT:
             require(self, not x.dtype.is_float, x, "bool or integers for not")
         elif self.function in OF_INTEGERS:
@@ -86,8 +85,7 @@ class Binary:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Comparisons give bool."""
-        require_inputs(self, inputs, 2)
-        a, b = inputs
+        a, b = require_inputs(self, inputs, 2)
         require(self, a.dtype == b.dtype, f"{a} and {b}", "one dtype")
         if self.function in BITWISE:
             require(self, not a.dtype.is_float, a, "bool or integers")
@@ -109,8 +107,7 @@ class Where:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """condition: bool; a, b: of one dtype."""
-        require_inputs(self, inputs, 3)
-        condition, a, b = inputs
+        condition, a, b = require_inputs(self, inputs, 3)
         require(self, condition.dtype == DType.BOOL, condition, "a condition of bool")
         require(self, a.dtype == b.dtype, f"{a} and {b}", "one dtype")
         return (TensorType(broadcast_shape(self, inputs), a.dtype),)
@@ -177,8 +174,7 @@ class Bitcast:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Same shape."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, x.dtype.bytes == self.dtype.bytes, x, f"{self.dtype.bytes} bytes an element")
         return (TensorType(x.shape, self.dtype),)
 

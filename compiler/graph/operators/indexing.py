@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dtypes import DType
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Fusion, Opaque, require, require_inputs
 
 __all__ = [
     "Gather",
@@ -36,8 +36,7 @@ class Gather:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for a missing dimension or indices of another type."""
-        require_inputs(self, inputs, 2)
-        x, indices = inputs
+        x, indices = require_inputs(self, inputs, 2)
         _require_indices(self, x, indices, self.axis)
         return (
             TensorType((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :]), x.dtype),
@@ -62,8 +61,7 @@ class GatherElements:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The shape of the indices."""
-        require_inputs(self, inputs, 2)
-        x, indices = inputs
+        x, indices = require_inputs(self, inputs, 2)
         _require_indices(self, x, indices, self.axis)
         _require_smaller(self, x, indices, self.axis)
         return (TensorType(indices.shape, x.dtype),)
@@ -85,7 +83,7 @@ class ScatterFunction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterElements:
+class ScatterElements(Opaque):
     """``x`` after ``x[i, indices[i, j, k], k] = updates[i, j, k]`` for ``axis`` 1.
 
     indices as in Gather; updates happen in row-major order.
@@ -94,15 +92,12 @@ class ScatterElements:
     axis: int
     function: ScatterFunction
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "function", ScatterFunction(self.function))
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The type of ``x``."""
-        require_inputs(self, inputs, 3)
-        x, indices, updates = inputs
+        x, indices, updates = require_inputs(self, inputs, 3)
         _require_indices(self, x, indices, self.axis)
         _require_smaller(self, x, indices, self.axis)
         fits = updates == TensorType(indices.shape, x.dtype)
@@ -127,8 +122,7 @@ class GatherNd:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The indices' dimensions but the last, then what an index leaves of ``x``."""
-        require_inputs(self, inputs, 2)
-        x, indices = inputs
+        x, indices = require_inputs(self, inputs, 2)
         require(self, indices.dtype == DType.INT64, indices, "indices of int64")
         require(self, self.batch >= 0, f"{self.batch} batch dimensions", "0 or more")
         fits = indices.rank > self.batch and self.batch + indices.shape[-1] <= x.rank
@@ -150,7 +144,7 @@ class GatherNd:
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterNd:
+class ScatterNd(Opaque):
     """A copy of ``x`` in which each update is combined with what ``GatherNd`` reads.
 
     x: T[...], indices: int64[..., K], updates: T of the shape ``GatherNd`` gives.
@@ -158,15 +152,12 @@ class ScatterNd:
 
     function: ScatterFunction = ScatterFunction.REPLACE
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "function", ScatterFunction(self.function))
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The type of ``x``."""
-        require_inputs(self, inputs, 3)
-        x, indices, updates = inputs
+        x, indices, updates = require_inputs(self, inputs, 3)
         (gathered,) = GatherNd().result((x, indices))
         require(self, updates == gathered, updates, f"updates {gathered}")
         return (x,)

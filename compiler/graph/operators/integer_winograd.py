@@ -77,8 +77,7 @@ class IntegerWinograd(TiledOutputs):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for other shapes and types."""
-        require_inputs(self, inputs, 2)
-        x, u = inputs
+        x, u = require_inputs(self, inputs, 2)
         types = (x.dtype, u.dtype, x.rank, u.rank) == (DType.UINT8, DType.INT16, 5, 6)
         require(self, types, f"{x} and {u}", "uint8 of 5 dimensions and int16 of 6")
         spatial = tuple(count * self.tile + KERNEL - 1 for count in self.tiles)

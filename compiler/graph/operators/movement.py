@@ -36,8 +36,7 @@ class Reshape:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """As many elements."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, x.elements == prod(self.shape), x, f"{prod(self.shape)} elements")
         return (TensorType(self.shape, x.dtype),)
 
@@ -60,8 +59,7 @@ class Transpose:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The dimensions, permuted."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         rank = len(self.permutation)
         require(self, len(x.shape) == rank, x, f"{rank} dimensions")
         return (TensorType(tuple(x.shape[axis] for axis in self.permutation), x.dtype),)
@@ -81,8 +79,7 @@ class Expand:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """``shape``."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         dims = x.shape[::-1]
         fits = len(dims) <= len(self.shape) and all(
             size in (1, wanted) for size, wanted in zip(dims, self.shape[::-1], strict=False)
@@ -107,8 +104,7 @@ class Slice:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """``shape``."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         ranks = {len(self.starts), len(self.steps), len(self.shape), len(x.shape)}
         require(self, len(ranks) == 1, x, f"{len(self.shape)} dimensions")
         for size, start, step, count in zip(
@@ -194,8 +190,7 @@ class PadTensor:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The padded shape."""
-        require_inputs(self, inputs, 2)
-        x, value = inputs
+        x, value = require_inputs(self, inputs, 2)
         require(self, value == TensorType((), x.dtype), value, f"{x.dtype}[]")
         fits = len(self.before) == len(self.after) == x.rank
         require(self, fits, x, f"{len(self.before)} dimensions")
@@ -228,8 +223,7 @@ class Tile:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The multiplied shape."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, len(self.repeats) == x.rank, x, f"{len(self.repeats)} dimensions")
         shape = tuple(size * count for size, count in zip(x.shape, self.repeats, strict=True))
         return (TensorType(shape, x.dtype),)

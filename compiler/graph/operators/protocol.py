@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...errors import GraphError
 from ..types import TensorType
 
-__all__ = ["Array", "Fusion", "TensorOperator", "require", "require_inputs"]
+__all__ = ["Array", "Fusion", "Opaque", "TensorOperator", "require", "require_inputs"]
 
 Array = NDArray[Any]
 
@@ -51,12 +51,22 @@ class TensorOperator(Protocol):
         """The results, of exactly the types that ``result`` gives: the operator's meaning."""
 
 
+class Opaque:
+    """An operator that nothing is fused with."""
+
+    __slots__ = ()
+    fusion: ClassVar[Fusion] = Fusion.OPAQUE
+
+
 def require(operator: object, holds: bool, found: object, required: str) -> None:
     """Raise GraphError, naming the operator, unless ``holds``."""
     if not holds:
         raise GraphError(f"{type(operator).__name__}: found {found}, required {required}")
 
 
-def require_inputs(operator: object, inputs: tuple[TensorType, ...], count: int) -> None:
-    """Raise GraphError unless there are ``count`` inputs."""
+def require_inputs(
+    operator: object, inputs: tuple[TensorType, ...], count: int
+) -> tuple[TensorType, ...]:
+    """The inputs.  Raises GraphError, naming the operator, unless there are ``count``."""
     require(operator, len(inputs) == count, f"{len(inputs)} inputs", str(count))
+    return inputs

@@ -5,14 +5,13 @@ Source: ONNX, QuantizeLinear and DequantizeLinear.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ...dtypes import DType
 from ..types import TensorType
 from .elementwise import Cast
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Opaque, require, require_inputs
 
 __all__ = ["STORED", "DequantizeLinear", "QuantizeLinear", "aligned_shape"]
 
@@ -40,7 +39,7 @@ def _require_parameters(
 
 
 @dataclass(frozen=True, slots=True)
-class QuantizeLinear:
+class QuantizeLinear(Opaque):
     """``saturate(rint(x / scale) + zero_point)``.
 
     x: float32, scale: float32, zero_point: of the result's type, one of ``STORED``.
@@ -49,12 +48,9 @@ class QuantizeLinear:
 
     axis: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The shape of ``x``, the element type of the zero point."""
-        require_inputs(self, inputs, 3)
-        x, scale, zero = inputs
+        x, scale, zero = require_inputs(self, inputs, 3)
         floats = x.dtype == scale.dtype == DType.FLOAT32
         require(self, floats, f"{x} and scale {scale}", "float32")
         require(self, zero.dtype in STORED, f"zero point {zero}", "int8, uint8, int16 or uint16")
@@ -77,7 +73,7 @@ class QuantizeLinear:
 
 
 @dataclass(frozen=True, slots=True)
-class DequantizeLinear:
+class DequantizeLinear(Opaque):
     """``(x - zero_point) * scale``, the difference in int32, the product in float32.
 
     x: int32 or one of ``STORED``, zero_point: of the type of ``x``, scale: float32.
@@ -86,12 +82,9 @@ class DequantizeLinear:
 
     axis: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """float32 in the shape of ``x``."""
-        require_inputs(self, inputs, 3)
-        x, scale, zero = inputs
+        x, scale, zero = require_inputs(self, inputs, 3)
         require(self, x.dtype in (*STORED, DType.INT32), x, "int8, uint8, int16, uint16 or int32")
         require(self, scale.dtype == DType.FLOAT32, f"scale {scale}", "float32")
         require(self, zero.dtype == x.dtype, f"zero point {zero}", str(x.dtype))

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ...dtypes import DType
 from ...errors import GraphError
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Opaque, require, require_inputs
 
 __all__ = ["Activation", "Cell", "Nonlinearity", "Recurrence"]
 
@@ -67,7 +67,7 @@ NUMPY: dict[Nonlinearity, Callable[[Array, float, float], Array]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(Opaque):
     """The states of a cell after every step, and the last ones; ``reverse`` begins at the end.
 
     x: float[steps, batch, gates * hidden], the input's part of the gates, biases included;
@@ -86,8 +86,6 @@ class Recurrence:
     input_forget: bool = False
     """The forget gate is 1 - the input gate."""
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "cell", Cell(self.cell))
         chosen = tuple((Nonlinearity(f), a, b) for f, a, b in self.activations)
@@ -98,8 +96,9 @@ class Recurrence:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for shapes that do not fit each other."""
-        require_inputs(self, inputs, {Cell.RNN: 4, Cell.GRU: 5, Cell.LSTM: 6}[self.cell])
-        x, r, h, lengths, *rest = inputs
+        x, r, h, lengths, *rest = require_inputs(
+            self, inputs, {Cell.RNN: 4, Cell.GRU: 5, Cell.LSTM: 6}[self.cell]
+        )
         require(self, x.rank == 3 and h.rank == 2 and x.dtype.is_float, f"{x}, {h}", "3 and 2 dims")
         (steps, batch, width), hidden = x.shape, h.shape[1]
         state = TensorType((batch, hidden), x.dtype)

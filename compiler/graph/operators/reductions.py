@@ -47,8 +47,7 @@ class Reduce:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The shape without ``axes``.  Raises GraphError for bool sums and axes out of range."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, all(0 <= axis < x.rank for axis in self.axes), x, f"dimensions {self.axes}")
         ordered = self.function in (ReduceFunction.MIN, ReduceFunction.MAX)
         require(self, ordered or x.dtype != DType.BOOL, x, "numbers")
@@ -112,8 +111,7 @@ class ArgReduce:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The other dimensions."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         fits = 0 <= self.axis < x.rank and x.shape[self.axis] > 0
         require(self, fits, x, f"elements along dimension {self.axis}")
         return (TensorType((*x.shape[: self.axis], *x.shape[self.axis + 1 :]), DType.INT64),)
@@ -155,8 +153,7 @@ class Cumulative:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The same type."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, 0 <= self.axis < x.rank, x, f"dimension {self.axis}")
         return (x,)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from ...errors import GraphError
 from ..interpreter import run
 from ..ir import Graph
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Opaque, require, require_inputs
 
 __all__ = ["Repeat"]
 
@@ -19,7 +18,7 @@ SCALAR = TensorType((), DType.INT64)
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Opaque):
     """``body`` in ``count`` iterations, one after the other; conditional: or fewer.
 
     Inputs: if guarded, whether there is an iteration at all, a bool of one element; ``states``
@@ -40,8 +39,6 @@ class Repeat:
     collected_backward: tuple[bool, ...] = ()
     conditional: bool = False
     guarded: bool = False
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         states, slices, collected = self.states, len(self.backward), len(self.collected_backward)

@@ -26,8 +26,7 @@ class SoftmaxRows:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The type of ``x``."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         fits = x.dtype.is_float and x.dtype.bytes >= 4 and x.rank >= 1 and x.shape[-1] >= 1
         require(self, fits, x, "rows of float32 or float64")
         return (x,)
@@ -58,8 +57,7 @@ class NormalizedRows:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The type of ``x``."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         fits = x.dtype is DType.FLOAT32 and x.rank >= 1 and x.shape[-1] >= 1
         require(self, fits, x, "rows of float32")
         return (x,)

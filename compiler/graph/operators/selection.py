@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ...dtypes import DType
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Opaque, require, require_inputs
 
 __all__ = ["SuppressOverlaps"]
 
 
 @dataclass(frozen=True, slots=True)
-class SuppressOverlaps:
+class SuppressOverlaps(Opaque):
     """The first ``limit`` boxes of each batch and class that overlap none chosen before.
 
     boxes: float32[B, N, 4], y and x of the lower corner, then of the upper; scores: float32[B, C,
@@ -26,12 +25,9 @@ class SuppressOverlaps:
 
     limit: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Rows and their number."""
-        require_inputs(self, inputs, 5)
-        boxes, scores, order, overlap, least = inputs
+        boxes, scores, order, overlap, least = require_inputs(self, inputs, 5)
         require(self, boxes.rank == 3 and boxes.shape[2:] == (4,), boxes, "boxes [B, N, 4]")
         fits = scores.rank == 3 and (scores.shape[0], scores.shape[2]) == boxes.shape[:2]
         require(self, fits, scores, "scores [B, C, N]")

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ...dtypes import DType
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Opaque, require, require_inputs
 
 __all__ = ["Positions", "Sort"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(Opaque):
     """The first ``count`` elements in order along the last dimension, and their positions, int64.
 
     descending: the largest first.  Of equal elements the one that comes first is first.  The order
@@ -24,12 +23,9 @@ class Sort:
     count: int
     descending: bool = False
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Values and positions."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, x.rank > 0 and self.count <= x.shape[-1], x, f"{self.count} elements a row")
         shape = (*x.shape[:-1], self.count)
         return TensorType(shape, x.dtype), TensorType(shape, DType.INT64)
@@ -47,17 +43,14 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
+class Positions(Opaque):
     """Where ``x``, bool[N], holds: the first ``count`` positions, int64, padded with 0."""
 
     count: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """int64[count]."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, x.rank == 1 and x.dtype == DType.BOOL, x, "bool[N]")
         return (TensorType((self.count,), DType.INT64),)
 

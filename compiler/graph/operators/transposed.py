@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -10,13 +9,13 @@ from ...dtypes import DType
 from ...errors import GraphError
 from ..types import TensorType
 from .contractions import Convolution
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Opaque, require, require_inputs
 
 __all__ = ["TransposedConvolution"]
 
 
 @dataclass(frozen=True, slots=True)
-class TransposedConvolution:
+class TransposedConvolution(Opaque):
     """Each element of ``x`` times the kernel, added up ``strides`` apart, N-D.
 
     x: [N, C, *spatial], w: [C, O / groups, *kernel] to dtype[N, O, *result].
@@ -30,8 +29,6 @@ class TransposedConvolution:
     added: tuple[int, ...]
     groups: int
     dtype: DType
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", DType(self.dtype))
@@ -52,8 +49,7 @@ class TransposedConvolution:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for ranks, channels or groups that do not fit, or no result."""
-        require_inputs(self, inputs, 2)
-        x, w = inputs
+        x, w = require_inputs(self, inputs, 2)
         rank = len(self.strides) + 2
         require(self, x.rank == w.rank == rank, f"{x} and {w}", f"{rank} dimensions")
         fits = w.shape[0] == x.shape[1] and self.groups >= 1 and not w.shape[0] % self.groups

@@ -91,8 +91,7 @@ class WindowReduce(_Windows):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """One element a window."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         return (TensorType(self.shape(x.shape), x.dtype),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -110,8 +109,7 @@ class WindowArgMax(_Windows):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """One index a window."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         return (TensorType(self.shape(x.shape), DType.INT64),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -137,8 +137,7 @@ class Winograd(TiledOutputs):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for other shapes and types."""
-        require_inputs(self, inputs, 2)
-        x, u = inputs
+        x, u = require_inputs(self, inputs, 2)
         types = x.dtype == u.dtype == DType.FLOAT32 and x.rank == u.rank == 5
         require(self, types, f"{x} and {u}", "float32 of 5 dimensions")
         spatial = tuple(count * self.tile + KERNEL - 1 for count in self.tiles)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..ir import Graph
+from ..slices import needed
 
 __all__ = ["EliminateDead"]
 
@@ -16,21 +17,12 @@ class EliminateDead:
 
     def run(self, graph: Graph) -> Graph:
         """The graph without them; ``graph`` itself when there are none."""
-        needed = set(graph.outputs)
-        nodes = []
-        for node in reversed(graph.nodes):
-            if needed.intersection(node.outputs):
-                needed.update(node.inputs)
-                nodes.append(node)
-        constants = {name: array for name, array in graph.constants.items() if name in needed}
+        nodes, names = needed(graph.nodes, graph.outputs)
+        constants = {name: array for name, array in graph.constants.items() if name in names}
         if len(nodes) == len(graph.nodes) and len(constants) == len(graph.constants):
             return graph
         kept = {*graph.inputs, *constants, *(name for node in nodes for name in node.outputs)}
         types = {name: kind for name, kind in graph.types.items() if name in kept}
         return Graph(
-            graph.inputs,
-            graph.outputs,
-            tuple(reversed(nodes)),
-            MappingProxyType(constants),
-            MappingProxyType(types),
+            graph.inputs, graph.outputs, nodes, MappingProxyType(constants), MappingProxyType(types)
         )

@@ -8,11 +8,11 @@ This holds for tables that all channels share.  Every rewrite removes a Lookup a
 the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ..ir import Array, Graph, Node
+from ..ir import Array, Node
 from ..operators.integer.fixed_point import (
     AddFixed,
     AverageFixed,
@@ -21,25 +21,14 @@ from ..operators.integer.fixed_point import (
     RequantizeReal,
 )
 from ..operators.integer.values import Add, Lookup, Multiply, Requantize
-from ..rewrite import Rewriter, rewrite
+from ..rewrite import Rewriter, Rewriting
 
-__all__ = ["FoldLookups"]
+__all__ = ["FOLD_LOOKUPS"]
 
 LIMITED = (
     *(Requantize, RequantizeFixed, RequantizeReal),
     *(Add, AddFixed, Multiply, MultiplyFixed, AverageFixed),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FoldLookups:
-    """See the module's docstring."""
-
-    name: str = "fold_lookups"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_drop_identity, _merge_tables, _fold_clip))
 
 
 def _table(rewriter: Rewriter, node: Node) -> Array | None:
@@ -78,3 +67,6 @@ def _fold_clip(rewriter: Rewriter, node: Node) -> str | None:
         return None
     operator = replace(before.operator, low=int(found[0]), high=int(found[-1]))
     return rewriter.builder.node(operator, before.inputs, node.output, before.origin)
+
+
+FOLD_LOOKUPS = Rewriting("fold_lookups", (_drop_identity, _merge_tables, _fold_clip))

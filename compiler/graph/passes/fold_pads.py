@@ -7,25 +7,14 @@
 Every rewrite leaves one Pad fewer to be read, so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..ir import Graph, Node
+from ..ir import Node
 from ..operators.integer.products import Conv2d
 from ..operators.integer.windows import MaxPool2d, Pad
-from ..rewrite import Rewriter, rewrite
+from ..rewrite import Rewriter, Rewriting
 
-__all__ = ["FoldPads"]
-
-
-@dataclass(frozen=True, slots=True)
-class FoldPads:
-    """See the module's docstring."""
-
-    name: str = "fold_pads"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_drop_empty, _fold_into_window))
+__all__ = ["FOLD_PADS"]
 
 
 def _drop_empty(rewriter: Rewriter, node: Node) -> str | None:
@@ -53,3 +42,6 @@ def _fold_into_window(rewriter: Rewriter, node: Node) -> str | None:
     operator = replace(node.operator, pads=(top, left, bottom, right))
     inputs = (before.inputs[0], *node.inputs[1:])
     return rewriter.builder.node(operator, inputs, node.output, node.origin)
+
+
+FOLD_PADS = Rewriting("fold_pads", (_drop_empty, _fold_into_window))

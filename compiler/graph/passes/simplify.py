@@ -5,18 +5,18 @@ from ..ir import Graph
 from .convert_layout import ConvertLayout
 from .eliminate_dead import EliminateDead
 from .fold_constants import FoldConstants
-from .fold_lookups import FoldLookups
-from .fold_pads import FoldPads
-from .split_transposed import SplitTransposed
+from .fold_lookups import FOLD_LOOKUPS
+from .fold_pads import FOLD_PADS
+from .split_transposed import SPLIT_TRANSPOSED
 
 __all__ = ["SIMPLIFY", "simplify"]
 
 SIMPLIFY: tuple[Pass[Graph], ...] = (
     FoldConstants(),
     ConvertLayout(),
-    SplitTransposed(),
-    FoldPads(),
-    FoldLookups(),
+    SPLIT_TRANSPOSED,
+    FOLD_PADS,
+    FOLD_LOOKUPS,
     EliminateDead(),
 )
 

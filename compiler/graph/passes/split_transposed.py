@@ -12,27 +12,16 @@ from itertools import product
 
 import numpy as np
 
-from ..ir import Array, Graph, Node
+from ..ir import Array, Node
 from ..operators.assembly import Assemble
 from ..operators.integer.fixed_point import RequantizeFixed, RequantizeReal
 from ..operators.integer.products import Conv2d, ConvTranspose2d
 from ..operators.integer.values import Requantize
-from ..rewrite import Rewriter, rewrite
+from ..rewrite import Rewriter, Rewriting
 
-__all__ = ["SplitTransposed"]
+__all__ = ["SPLIT_TRANSPOSED"]
 
 REQUANTIZE = (Requantize, RequantizeFixed, RequantizeReal)
-
-
-@dataclass(frozen=True, slots=True)
-class SplitTransposed:
-    """See the module's docstring."""
-
-    name: str = "split_transposed"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_split,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +100,6 @@ def _taken(weights: Array, taps: tuple[int | None, ...], axis: int, zero_point: 
     nothing = np.full_like(weights.take([0], axis), zero_point)
     parts = [nothing if tap is None else weights.take([tap], axis) for tap in taps]
     return np.ascontiguousarray(np.concatenate(parts, axis))
+
+
+SPLIT_TRANSPOSED = Rewriting("split_transposed", (_split,))

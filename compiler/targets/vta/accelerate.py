@@ -31,26 +31,26 @@ from .batch import batch_graph
 from .cut import Chain, cut_graph
 from .emit import CompiledProgram, compile_partition
 from .host_steps import host_steps
-from .passes.across_channels import AcrossChannels
+from .passes.across_channels import ACROSS_CHANNELS
 from .passes.align_channels import AlignChannels
 from .passes.cached_attention import CachedAttention
 from .passes.channel_tables import ChannelTables
-from .passes.constant_channels import ConstantChannels
+from .passes.constant_channels import CONSTANT_CHANNELS
 from .passes.dense_to_conv import DenseToConv
-from .passes.differences import Differences
-from .passes.drop_taps import DropTaps
-from .passes.exact_sums import ExactSums
-from .passes.fixed_averages import FixedAverages
+from .passes.differences import DIFFERENCES
+from .passes.drop_taps import DROP_TAPS
+from .passes.exact_sums import EXACT_SUMS
+from .passes.fixed_averages import FIXED_AVERAGES
 from .passes.fuse import Partition, fuse
 from .passes.head_lanes import HeadLanes
 from .passes.move_pixels import MovePixels
 from .passes.narrow_limits import NarrowLimits
 from .passes.own_borders import OwnBorders
 from .passes.own_parts import OwnParts
-from .passes.pad_pixels import PadPixels
+from .passes.pad_pixels import PAD_PIXELS
 from .passes.raise_transposes import RaiseTransposes
-from .passes.real_finishes import RealFinishes
-from .passes.rows_to_pixels import RowsToPixels
+from .passes.real_finishes import REAL_FINISHES
+from .passes.rows_to_pixels import ROWS_TO_PIXELS
 from .passes.select_channels import SelectChannels
 from .passes.split_bands import SplitBands
 from .passes.split_groups import SplitGroups
@@ -102,10 +102,10 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
     After all of them none has anything left to do, so a piece of a graph may go through them again.
     """
     return (
-        *(FixedAverages(), RealFinishes(), ExactSums(), ConstantChannels()),
-        *(RaiseTransposes(), AcrossChannels(), SplitBands(lanes), DropTaps(), PadPixels()),
-        *(CachedAttention(lanes), Differences(), SplitProducts(lanes)),
-        *(RowsToPixels(), ChannelTables(lanes)),
+        *(FIXED_AVERAGES, REAL_FINISHES, EXACT_SUMS, CONSTANT_CHANNELS),
+        *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
+        *(CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
+        *(ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
         *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
         *(OwnBorders(), NarrowLimits(), EliminateDead()),

@@ -10,7 +10,7 @@ from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.products import Conv2d, ConvTranspose2d
 from dovetail.compiler.graph.operators.integer.values import Requantize
-from dovetail.compiler.graph.passes.split_transposed import SplitTransposed
+from dovetail.compiler.graph.passes.split_transposed import SPLIT_TRANSPOSED
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify
 from dovetail.compiler.targets.vta.passes.split_groups import SplitGroups, is_depthwise
@@ -62,7 +62,7 @@ def test_a_transposed_convolution_is_plain_ones(
         return
     operator = ConvTranspose2d(strides, pads, added, groups, -4, 2)
     before = graph_of(operator, (*size, 4), (6, *kernel, 4 // groups))
-    after = SplitTransposed().run(before)
+    after = SPLIT_TRANSPOSED.run(before)
     assert not any(isinstance(node.operator, ConvTranspose2d) for node in after.nodes)
     same(before, after)
 

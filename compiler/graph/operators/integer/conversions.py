@@ -3,26 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 from dovetail.runtime import host
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import check, is_int8, require_bytes
 
 __all__ = ["Dequantize", "Quantize", "Shift128"]
 
 
 @dataclass(frozen=True, slots=True)
-class Quantize:
+class Quantize(Opaque):
     """``clip(rint(x / scale) + zero_point, -128, 127)``: float32 to int8."""
 
     scale: float
     zero_point: int
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, isfinite(self.scale) and self.scale > 0, "a finite scale above 0")
@@ -30,8 +27,7 @@ class Quantize:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given floats."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, x.dtype == DType.FLOAT32, x, "float32")
         return (TensorType(x.shape, DType.INT8),)
 
@@ -41,13 +37,11 @@ class Quantize:
 
 
 @dataclass(frozen=True, slots=True)
-class Dequantize:
+class Dequantize(Opaque):
     """``(x - zero_point) * scale``: int8 to float32."""
 
     scale: float
     zero_point: int
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, isfinite(self.scale) and self.scale > 0, "a finite scale above 0")
@@ -55,8 +49,7 @@ class Dequantize:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given bytes."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_bytes(self, x)
         return (TensorType(x.shape, DType.FLOAT32),)
 
@@ -66,20 +59,17 @@ class Dequantize:
 
 
 @dataclass(frozen=True, slots=True)
-class Shift128:
+class Shift128(Opaque):
     """uint8 to int8 by subtracting 128, or int8 to uint8 by adding it."""
 
     to: str
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, self.to in ("int8", "uint8"), "int8 or uint8")
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given the other type of the two."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         wanted = DType.UINT8 if self.to == DType.INT8 else DType.INT8
         require(self, x.dtype == wanted, x, wanted)
         return (TensorType(x.shape, self.to),)

@@ -8,13 +8,12 @@ Source: TensorFlow Lite's reference kernels, ``MultiplyByQuantizedMultiplier`` a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import (
     Pads,
     Pair,
@@ -63,7 +62,7 @@ def half_away(x: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class RequantizeFixed:
+class RequantizeFixed(Opaque):
     """``clip(scaled(x, multiplier, shift) + zero_point, low, high)``.
 
     x: int32[..., O], multiplier: int32[O], 0 or more, shift: int32[O] in -31..31, to int8[..., O].
@@ -73,15 +72,12 @@ class RequantizeFixed:
     low: int
     high: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         _check_result(self, self.zero_point, self.low, self.high)
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when there is not one multiplier and shift for each channel."""
-        require_inputs(self, inputs, 3)
-        x, multiplier, shift = inputs
+        x, multiplier, shift = require_inputs(self, inputs, 3)
         require(self, x.dtype == DType.INT32 and bool(x.shape), x, "int32[..., O]")
         for each in (multiplier, shift):
             require_exactly(self, each, TensorType(x.shape[-1:], DType.INT32))
@@ -94,7 +90,7 @@ class RequantizeFixed:
 
 
 @dataclass(frozen=True, slots=True)
-class RequantizeReal:
+class RequantizeReal(Opaque):
     """``clip(round(float64(x) * scale) + zero_point, low, high)``, halves away from zero.
 
     x: int32[..., O], scale: float64[O] to int8[..., O].
@@ -105,15 +101,12 @@ class RequantizeReal:
     low: int
     high: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         _check_result(self, self.zero_point, self.low, self.high)
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when there is not one scale for each channel."""
-        require_inputs(self, inputs, 2)
-        x, scale = inputs
+        x, scale = require_inputs(self, inputs, 2)
         require(self, x.dtype == DType.INT32 and bool(x.shape), x, "int32[..., O]")
         require_exactly(self, scale, TensorType(x.shape[-1:], DType.FLOAT64))
         return (TensorType(x.shape, DType.INT8),)
@@ -126,7 +119,7 @@ class RequantizeReal:
 
 
 @dataclass(frozen=True, slots=True)
-class AddFixed:
+class AddFixed(Opaque):
     """``clip(scaled(a' + b', multiplier, shift) + zero_point, low, high)``, with
     ``a' = scaled((a - a_zero_point) * 2**left_shift, a_multiplier, a_shift)`` and ``b'`` likewise.
 
@@ -146,8 +139,6 @@ class AddFixed:
     low: int
     high: int
     left_shift: int = 20
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         _check_result(self, self.zero_point, self.low, self.high)
@@ -173,7 +164,7 @@ class AddFixed:
 
 
 @dataclass(frozen=True, slots=True)
-class MultiplyFixed:
+class MultiplyFixed(Opaque):
     """``clip(scaled((a - a_zero_point) * (b - b_zero_point), multiplier, shift) + zero_point,
     low, high)``.
 
@@ -187,8 +178,6 @@ class MultiplyFixed:
     zero_point: int
     low: int
     high: int
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         _check_result(self, self.zero_point, self.low, self.high)
@@ -210,7 +199,7 @@ class MultiplyFixed:
 
 
 @dataclass(frozen=True, slots=True)
-class AverageFixed:
+class AverageFixed(Opaque):
     """Mean of what of each window is in the image, rounded half away from zero, in low..high.
 
     int8[1, H, W, C] to int8[1, OH, OW, C].  unsigned: means are taken of the model's uint8 tensor,
@@ -223,8 +212,6 @@ class AverageFixed:
     low: int
     high: int
     unsigned: bool = False
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
@@ -247,8 +234,7 @@ class AverageFixed:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when no window fits the image."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_image(self, x)
         height, width = window_counts(x.shape, self.kernel, self.strides, self.pads)
         return (TensorType((1, height, width, x.shape[3]), DType.INT8),)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from dovetail.isa.rows import over_root
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes
 
 __all__ = ["MOST_EPSILON", "MOST_SHIFT", "RowNorm", "deviation_steps", "wide_steps"]
@@ -42,7 +41,7 @@ def wide_steps(channels: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class RowNorm:
+class RowNorm(Opaque):
     """Rows less their mean, over their deviation, then scaled and moved channel by channel:
     int8[..., C] and parameters int32[C] and float32[C] to int8.
 
@@ -75,8 +74,6 @@ class RowNorm:
     about: int | None = None
     share: float = 0.0
     shift: int = WIDE_SHIFT
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, 0 <= self.epsilon <= MOST_EPSILON, f"an epsilon in 0..{MOST_EPSILON}")

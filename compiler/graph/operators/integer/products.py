@@ -4,13 +4,12 @@ two activations.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import (
     Pads,
     Pair,
@@ -29,7 +28,7 @@ MOST_TERMS = ((1 << 31) - 1) // 255**2
 
 
 @dataclass(frozen=True, slots=True)
-class Conv2d:
+class Conv2d(Opaque):
     """``sum((x - zero_point) * (w - weight_zero_point)) + bias``.
 
     x: int8[1, H, W, C], w: int8[O, KH, KW, C / groups], bias: int32[O] to int32[1, OH, OW, O].
@@ -43,8 +42,6 @@ class Conv2d:
     zero_point: int
     weight_zero_point: int = 0
     dilations: Pair = (1, 1)
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, min(self.strides) >= 1, "strides of at least 1")
@@ -61,8 +58,7 @@ class Conv2d:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when image, weights and bias do not fit."""
-        require_inputs(self, inputs, 3)
-        x, weights, _ = inputs
+        x, weights, _ = require_inputs(self, inputs, 3)
         kernel = _kernel(self, self.groups, inputs)
         height, width = window_counts(x.shape, self.span(kernel), self.strides, self.pads)
         return (TensorType((1, height, width, weights.shape[0]), DType.INT32),)
@@ -84,7 +80,7 @@ class Conv2d:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvTranspose2d:
+class ConvTranspose2d(Opaque):
     """Each ``x - zero_point`` times the kernel, added up ``strides`` apart, and the bias.
 
     ``y[r, c] = bias + sum((x[i, j] - zero_point) * (w[r + top - i * strides[0], ...] - ...))``.
@@ -99,8 +95,6 @@ class ConvTranspose2d:
     zero_point: int
     weight_zero_point: int = 0
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, min(self.strides) >= 1, "strides of at least 1")
         check(self, min(self.pads) >= 0, "pads of at least 0")
@@ -111,8 +105,7 @@ class ConvTranspose2d:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when image, weights and bias do not fit, or nothing is left."""
-        require_inputs(self, inputs, 3)
-        x, weights, _ = inputs
+        x, weights, _ = require_inputs(self, inputs, 3)
         height, width = self._size(x.shape, _kernel(self, self.groups, inputs))
         require(self, min(height, width) >= 1, x, "at least one row and column of result")
         return (TensorType((1, height, width, weights.shape[0]), DType.INT32),)
@@ -150,7 +143,7 @@ class ConvTranspose2d:
 
 
 @dataclass(frozen=True, slots=True)
-class Dense:
+class Dense(Opaque):
     """``(x - zero_point) @ (w - weight_zero_point).T + bias``.
 
     x: int8[N, K], w: int8[O, K], bias: int32[O] to int32[N, O].
@@ -159,16 +152,13 @@ class Dense:
     zero_point: int
     weight_zero_point: int = 0
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, is_int8(self.zero_point), "a zero point in -128..127")
         check(self, is_int8(self.weight_zero_point), "a weight zero point in -128..127")
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when rows, weights and bias do not fit."""
-        require_inputs(self, inputs, 3)
-        x, weights, bias = inputs
+        x, weights, bias = require_inputs(self, inputs, 3)
         require(self, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., K]")
         fits = weights.dtype == DType.INT8 and len(weights.shape) == 2
         require(self, fits, weights, "int8[O, K]")
@@ -186,7 +176,7 @@ class Dense:
 
 
 @dataclass(frozen=True, slots=True)
-class RowProducts:
+class RowProducts(Opaque):
     """Each row of ``x`` with each row of ``y``: ``(x - x_zero_point) @ (y - y_zero_point).T``.
 
     x: int8[..., M, K], y: int8[..., N, K] to int32[..., M, N]; what lies before rows is the same.
@@ -195,16 +185,13 @@ class RowProducts:
     x_zero_point: int
     y_zero_point: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, is_int8(self.x_zero_point), "a zero point in -128..127")
         check(self, is_int8(self.y_zero_point), "a zero point in -128..127")
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the rows do not fit each other, or int32 could overflow."""
-        require_inputs(self, inputs, 2)
-        x, y = inputs
+        x, y = require_inputs(self, inputs, 2)
         require(self, x.dtype == DType.INT8 and x.rank >= 2, x, "int8[..., M, K]")
         *outer, rows, size = x.shape
         fits = y.dtype == DType.INT8 and y.rank == x.rank and y.shape[:-2] == x.shape[:-2]

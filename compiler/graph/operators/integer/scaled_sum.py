@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from dovetail.isa.requantize import WIDE_LIMIT
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes, require_exactly
 
 __all__ = ["FRACTION_BITS", "ScaledSum", "ScalesOfWords"]
@@ -20,7 +19,7 @@ FRACTION_BITS = 11
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledSum:
+class ScaledSum(Opaque):
     """Sums of ``terms`` int32 each, times float32: int32[..., terms * C / repeats] and factors
     float32[..., terms * C] to int8[..., C].
 
@@ -36,8 +35,6 @@ class ScaledSum:
     terms: int = 2
     repeats: int = 1
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, is_int8(self.zero_point), "a zero point in -128..127")
         # Sums of so many are whole numbers of float32.
@@ -46,8 +43,7 @@ class ScaledSum:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when there is not one factor for each element of whole terms."""
-        require_inputs(self, inputs, 2)
-        x, factors = inputs
+        x, factors = require_inputs(self, inputs, 2)
         whole = bool(x.shape) and x.shape[-1] % self.terms == 0
         require(self, x.dtype == DType.INT32 and whole, x, f"int32[..., {self.terms} * C]")
         size = x.shape[-1] * self.repeats
@@ -67,7 +63,7 @@ class ScaledSum:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalesOfWords:
+class ScalesOfWords(Opaque):
     """The scales in words of an accelerator's parameters, which bytes of a tensor are:
     int8[1, 1, 8 * W, lanes] to float32[1, 1, pixels, W / pixels * lanes].
 
@@ -79,12 +75,9 @@ class ScalesOfWords:
     lanes: int
     pixels: int = 1
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given whole words."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_bytes(self, x)
         fits = x.rank == 4 and x.shape[:2] == (1, 1) and x.shape[3] == self.lanes
         whole = fits and x.shape[2] % (8 * self.pixels) == 0

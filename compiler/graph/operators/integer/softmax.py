@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes
 
 __all__ = ["MOST_ROW", "RowSoftmax", "exponential_table"]
@@ -30,7 +29,7 @@ def exponential_table(x_scale: float) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class RowSoftmax:
+class RowSoftmax(Opaque):
     """Softmax over the last dimension, int8[..., C] to int8, with sums of integers.
 
     ``e = table[x - max(x) + 255]``, ``clip(rint(float32(e) * (steps / float32(sum(e)))) +
@@ -45,8 +44,6 @@ class RowSoftmax:
     scale: float
     zero_point: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         for scale in (self.x_scale, self.scale):
             check(self, isfinite(scale) and scale > 0, "finite scales above 0")
@@ -59,8 +56,7 @@ class RowSoftmax:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given rows of bytes, or rows too long."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_bytes(self, x)
         require(self, bool(x.shape) and x.shape[-1] <= MOST_ROW, x, f"rows of up to {MOST_ROW}")
         return (x,)

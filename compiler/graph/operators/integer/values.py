@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 
@@ -11,14 +10,14 @@ from dovetail.runtime import host
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes, require_exactly
 
 __all__ = ["Add", "Lookup", "Multiply", "Requantize", "Softmax", "WeightedAdd"]
 
 
 @dataclass(frozen=True, slots=True)
-class Requantize:
+class Requantize(Opaque):
     """``clip(rint(float32(x) * scale) + zero_point, low, high)``, the product in float32.
 
     x: int32[..., O], scale: float32[O] to int8.
@@ -29,16 +28,13 @@ class Requantize:
     low: int
     high: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, is_int8(self.zero_point), "a zero point in -128..127")
         check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when there is not one scale for each channel."""
-        require_inputs(self, inputs, 2)
-        x, scale = inputs
+        x, scale = require_inputs(self, inputs, 2)
         require(self, x.dtype == DType.INT32 and bool(x.shape), x, "int32[..., O]")
         require_exactly(self, scale, TensorType(x.shape[-1:], DType.FLOAT32))
         return (TensorType(x.shape, DType.INT8),)
@@ -51,7 +47,7 @@ class Requantize:
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class Add(Opaque):
     """``clip(rint(fma(a, ra, fma(b, rb, offset))), low, high)`` in float32, ``fma`` rounding once.
 
     ``offset = zero_point - fma(za, ra, rb * zb)``.  a, b: int8 of one shape.  unsigned: the formula
@@ -69,8 +65,6 @@ class Add:
     high: int
     unsigned: bool = False
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         for ratio in (self.a_ratio, self.b_ratio):
             check(self, isfinite(ratio) and ratio > 0, "finite ratios above 0")
@@ -80,8 +74,7 @@ class Add:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the operands are not int8 of one shape."""
-        require_inputs(self, inputs, 2)
-        x, other = inputs
+        x, other = require_inputs(self, inputs, 2)
         require_bytes(self, x)
         require_exactly(self, other, x)
         return (x,)
@@ -99,7 +92,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedAdd:
+class WeightedAdd(Opaque):
     """``clip(rint(float32(a * a_factor + b * b_factor + offset) * scale) + zero_point, low,
     high)``, the sum in int32: a form that a sum of another meaning has in whole numbers.
 
@@ -114,8 +107,6 @@ class WeightedAdd:
     low: int
     high: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         most = max(abs(self.a_factor), abs(self.b_factor))
         check(self, most < 1 << 23, "factors within -(2**23 - 1)..2**23 - 1")
@@ -127,8 +118,7 @@ class WeightedAdd:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the operands are not int8 of one shape."""
-        require_inputs(self, inputs, 2)
-        x, other = inputs
+        x, other = require_inputs(self, inputs, 2)
         require_bytes(self, x)
         require_exactly(self, other, x)
         return (x,)
@@ -142,7 +132,7 @@ class WeightedAdd:
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply:
+class Multiply(Opaque):
     """``clip(rint(float32(float32((a - za) * (b - zb)) * ratio) + zero_point), low, high)``.
 
     a: int8, b: int8 of as many dimensions, each that of ``a`` or 1.  The sum with the zero point is
@@ -159,8 +149,6 @@ class Multiply:
     high: int
     unsigned: bool = False
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, isfinite(self.ratio) and self.ratio > 0, "a finite ratio above 0")
         for zero_point in (self.a_zero_point, self.b_zero_point, self.zero_point):
@@ -169,8 +157,7 @@ class Multiply:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the second operand is not repeated to the shape of the first."""
-        require_inputs(self, inputs, 2)
-        x, other = inputs
+        x, other = require_inputs(self, inputs, 2)
         require_bytes(self, x)
         require_bytes(self, other)
         fits = x.rank == other.rank and all(
@@ -191,18 +178,15 @@ class Multiply:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Opaque):
     """``table[x + 128]``: x int8, table int8[256] to int8.
 
     With a table int8[C, 256] the channels of x, int8[..., C], have a row each.
     """
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given bytes and a table of them."""
-        require_inputs(self, inputs, 2)
-        x, table = inputs
+        x, table = require_inputs(self, inputs, 2)
         require_bytes(self, x)
         rows = x.shape[-1:] if table.rank == 2 else ()
         require_exactly(self, table, TensorType((*rows, 256), DType.INT8))
@@ -216,7 +200,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(Opaque):
     """Softmax over the last dimension, int8 to int8, by a table of float32 exponentials.
 
     ``e[i] = float32(exp((i - 255 + shift) * x_scale))``, ``v = e[x - max(x) + 255]``,
@@ -231,16 +215,13 @@ class Softmax:
     scale: float
     zero_point: int
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         for scale in (self.x_scale, self.scale):
             check(self, isfinite(scale) and scale > 0, "finite scales above 0")
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given rows of bytes."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require(self, x.dtype == DType.INT8 and bool(x.shape), x, "int8[..., C]")
         return (x,)
 

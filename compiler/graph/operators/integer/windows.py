@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Fusion, require, require_inputs
+from ..protocol import Array, Opaque, require, require_inputs
 from .rules import (
     F32,
     Pads,
@@ -25,14 +24,12 @@ __all__ = ["AveragePool2d", "MaxPool2d", "Pad", "Upsample2d"]
 
 
 @dataclass(frozen=True, slots=True)
-class MaxPool2d:
+class MaxPool2d(Opaque):
     """Largest of each window; padding never wins.  int8[1, H, W, C] to int8."""
 
     kernel: Pair
     strides: Pair
     pads: Pads
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
@@ -41,8 +38,7 @@ class MaxPool2d:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when no window fits the image."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_image(self, x)
         height, width = window_counts(x.shape, self.kernel, self.strides, self.pads)
         return (TensorType((1, height, width, x.shape[3]), DType.INT8),)
@@ -54,20 +50,17 @@ class MaxPool2d:
 
 
 @dataclass(frozen=True, slots=True)
-class Upsample2d:
+class Upsample2d(Opaque):
     """Each pixel ``factors`` times, down and across: int8[1, H, W, C] to int8."""
 
     factors: Pair
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, min(self.factors) >= 1, "factors of at least 1")
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given an image."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_image(self, x)
         (down, across), (_, height, width, channels) = self.factors, x.shape
         return (TensorType((1, height * down, width * across, channels), DType.INT8),)
@@ -79,7 +72,7 @@ class Upsample2d:
 
 
 @dataclass(frozen=True, slots=True)
-class AveragePool2d:
+class AveragePool2d(Opaque):
     """``clip(rint(float32(sum(x - x_zero_point)) * scale) + zero_point)``, without padding.
 
     ``scale`` is float32(input scale / (output scale * window size)).  int8[1, H, W, C] to int8.
@@ -95,8 +88,6 @@ class AveragePool2d:
     start: Pair = (0, 0)
     size: Pair | None = None
 
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
-
     def __post_init__(self) -> None:
         check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
         check(self, min(self.start) >= 0, "a first window at 0 or behind")
@@ -108,8 +99,7 @@ class AveragePool2d:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the windows do not fit the image."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_image(self, x)
         row, column = self.start
         shape = (1, x.shape[1] - row, x.shape[2] - column, x.shape[3])
@@ -131,13 +121,11 @@ class AveragePool2d:
 
 
 @dataclass(frozen=True, slots=True)
-class Pad:
+class Pad(Opaque):
     """A border of ``value``: int8[1, H, W, C] to int8[1, top + H + bottom, left + W + right, C]."""
 
     pads: Pads
     value: int
-
-    fusion: ClassVar[Fusion] = Fusion.OPAQUE
 
     def __post_init__(self) -> None:
         check(self, min(self.pads) >= 0, "pads of at least 0")
@@ -145,8 +133,7 @@ class Pad:
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given an image."""
-        require_inputs(self, inputs, 1)
-        (x,) = inputs
+        (x,) = require_inputs(self, inputs, 1)
         require_image(self, x)
         (top, left, bottom, right), (_, height, width, channels) = self.pads, x.shape
         shape = (1, top + height + bottom, left + width + right, channels)

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ....loops.ir import Function
@@ -72,13 +71,8 @@ class FunctionBuilds:
     def __enter__(self) -> "FunctionBuilds":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._work.__exit__(kind, error, trace)
+    def __exit__(self, *given: object) -> None:
+        self._work.__exit__(*given)
 
     def start(self, function: Function) -> str:
         """Have it made, unless it is known; returns its key."""

@@ -11,36 +11,25 @@ columns, the second moves a Reshape one node nearer to the outputs, the third ta
 pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ....graph.ir import Array, Graph, Node
+from ....graph.ir import Array, Node
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d
 from ....graph.operators.movement import Reshape, Transpose
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
-__all__ = ["AcrossChannels"]
+__all__ = ["ACROSS_CHANNELS"]
 
 MADE = (AnyAdd, AnyMultiply, AnyRequantize, AveragePool2d, Lookup, MaxPool2d)
 """Operators of layers that leave channels in blocks."""
 
 MOST_WEIGHTS = 1 << 24
 """Elements of a matrix that is looked at for its bands, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class AcrossChannels:
-    """See the module's docstring."""
-
-    name: str = "across_channels"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_convolve, _look_up, _merge))
 
 
 def _convolve(rewriter: Rewriter, node: Node) -> str | None:
@@ -141,3 +130,6 @@ def _pixel(rewriter: Rewriter, name: str, origin: str) -> str | None:
 
 def _moves(node: Node | None) -> bool:
     return node is not None and isinstance(node.operator, Reshape | Transpose)
+
+
+ACROSS_CHANNELS = Rewriting("across_channels", (_convolve, _look_up, _merge))

@@ -7,33 +7,20 @@ vector unit keeps of one.  Where both ends of its sums give one byte, all sums d
 would be refused are rewritten, and a channel only once, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.integer.fixed_point import RequantizeFixed
 from ....graph.operators.integer.products import Conv2d
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 from ..layers.fixed_sums import ANYTHING, sum_limits, sums_problem
 from .split_groups import is_depthwise
 
-__all__ = ["ConstantChannels"]
+__all__ = ["CONSTANT_CHANNELS"]
 
 NEARLY_ONE = (1 << 31) - 1
 """A multiplier that leaves every sum below 2^30 as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantChannels:
-    """See the module's docstring."""
-
-    name: str = "constant_channels"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_without_weights,))
 
 
 def _without_weights(rewriter: Rewriter, node: Node) -> str | None:
@@ -109,3 +96,6 @@ def _read(rewriter: Rewriter, total: Node, weights: Array) -> NDArray[np.int64]:
     ends = np.array((ends.min(axis=0), ends.max(axis=0)))
     zero = operator.zero_point
     return np.array((np.minimum(ends[0], zero), np.maximum(ends[1], zero)))
+
+
+CONSTANT_CHANNELS = Rewriting("constant_channels", (_without_weights,))

@@ -6,30 +6,17 @@ The factors are those of the sum's own form, so that the bytes are the same; sum
 form stay.  Every step takes one table away, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.values import Add, Lookup, WeightedAdd
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 from ..layers.fixed_point_add import find_fixed_point, is_exact
 
-__all__ = ["Differences"]
+__all__ = ["DIFFERENCES"]
 
 TURNED = np.invert(np.arange(-128, 128)).astype(np.int8)
 """Each byte with all bits turned: -1 less it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """See the module's docstring."""
-
-    name: str = "differences"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_subtracted,))
 
 
 def _subtracted(rewriter: Rewriter, node: Node) -> str | None:
@@ -57,3 +44,6 @@ def _turns(graph: Graph, node: Node) -> bool:
         return False
     table = graph.constants[node.inputs[1]]
     return table.ndim == 1 and np.array_equal(table, TURNED)
+
+
+DIFFERENCES = Rewriting("differences", (_subtracted,))

@@ -7,26 +7,15 @@ one, takes no room for padding.  What a tap reads of the padding adds 0.  Each s
 taps, so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ....graph.ir import Graph, Node
+from ....graph.ir import Node
 from ....graph.operators.integer.products import Conv2d
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 
-__all__ = ["DropTaps"]
-
-
-@dataclass(frozen=True, slots=True)
-class DropTaps:
-    """See the module's docstring."""
-
-    name: str = "drop_taps"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when every tap reads some pixel."""
-        return rewrite(graph, (_drop,))
+__all__ = ["DROP_TAPS"]
 
 
 def _drop(rewriter: Rewriter, node: Node) -> str | None:
@@ -57,3 +46,6 @@ def _drop(rewriter: Rewriter, node: Node) -> str | None:
     inner = replace(operator, pads=(pads[0], pads[1], pads[2], pads[3]))
     inputs = (node.inputs[0], constant, node.inputs[2])
     return builder.node(inner, inputs, node.output, node.origin)
+
+
+DROP_TAPS = Rewriting("drop_taps", (_drop,))

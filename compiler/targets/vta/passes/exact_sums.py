@@ -7,35 +7,19 @@ The nearest form differs for a few pairs of operands.  For each of them ``256 * 
 limited to -1..1, is 0 for that pair alone; a table holds what the form lacks there.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ....errors import UnsupportedOperatorError
-from ....graph.ir import Graph, Node
+from ....graph.ir import Node
 from ....graph.operators.integer.fixed_point import AddFixed
 from ....graph.operators.integer.values import Add, Lookup, WeightedAdd
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 from ..layers.fixed_point_add import find_fixed_point
 
-__all__ = ["ExactSums"]
+__all__ = ["EXACT_SUMS"]
 
 MOST_PAIRS = 16
 """Each takes two layers."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExactSums:
-    """Sums that have a form are left, and those whose form differs for more pairs.
-
-    The pass makes sums of whole numbers alone, so it ends.
-    """
-
-    name: str = "exact_sums"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_corrected,))
 
 
 def _corrected(rewriter: Rewriter, node: Node) -> str | None:
@@ -74,3 +58,10 @@ def _lacks(operator: Add | AddFixed, near: WeightedAdd) -> list[tuple[int, int, 
     (wanted,), (found,) = operator.evaluate(pairs), near.evaluate(np.broadcast_arrays(*pairs))
     lack = wanted.astype(np.int64) - found
     return [(int(a) - 128, int(b) - 128, int(lack[a, b])) for a, b in np.argwhere(lack)]
+
+
+EXACT_SUMS = Rewriting("exact_sums", (_corrected,))
+"""Sums that have a form are left, and those whose form differs for more pairs.
+
+The pass makes sums of whole numbers alone, so it ends.
+"""

@@ -7,32 +7,19 @@ other over the middle; all sums that there can be are tried.  The pass makes no 
 ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ....graph.ir import Graph, Node
+from ....graph.ir import Node
 from ....graph.operators.integer.fixed_point import AverageFixed
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 
-__all__ = ["FixedAverages"]
+__all__ = ["FIXED_AVERAGES"]
 
 STEPS = range(5)
 """Scales that are tried: by how many units in the last place they are above the exact one."""
 RAISE = 128
-
-
-@dataclass(frozen=True, slots=True)
-class FixedAverages:
-    """Windows that reach over a border are left: not all of their means have one divisor."""
-
-    name: str = "fixed_averages"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_averaged,))
 
 
 def _averaged(rewriter: Rewriter, node: Node) -> str | None:
@@ -64,3 +51,7 @@ def _scale(count: int, unsigned: bool) -> float | None:
         if np.array_equal(np.rint(sums.astype(np.float32) * scale), wanted):
             return float(scale)
     return None
+
+
+FIXED_AVERAGES = Rewriting("fixed_averages", (_averaged,))
+"""Windows that reach over a border are left: not all of their means have one divisor."""

@@ -5,28 +5,15 @@
 Each Pad is visited once and none is made, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ....graph.ir import Graph, Node
+from ....graph.ir import Node
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Requantize
 from ....graph.operators.integer.windows import Pad
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 
-__all__ = ["PadPixels"]
-
-
-@dataclass(frozen=True, slots=True)
-class PadPixels:
-    """See the module's docstring."""
-
-    name: str = "pad_pixels"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_copied,))
+__all__ = ["PAD_PIXELS"]
 
 
 def _copied(rewriter: Rewriter, node: Node) -> str | None:
@@ -43,3 +30,6 @@ def _copied(rewriter: Rewriter, node: Node) -> str | None:
     total = builder.node(conv, inputs, f"{stem}/sum", node.origin)
     scale = builder.constant(f"{stem}/scale", np.ones(channels, np.float32))
     return builder.node(Requantize(operator.value, -128, 127), (total, scale), stem, node.origin)
+
+
+PAD_PIXELS = Rewriting("pad_pixels", (_copied,))

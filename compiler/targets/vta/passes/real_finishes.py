@@ -8,35 +8,22 @@ equal on both sides of every step, and at both ends.  Neighbours of the scale ar
 channel.  The pass makes no RequantizeReal, so it ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ....graph.ir import Array, Graph, Node
+from ....graph.ir import Array, Node
 from ....graph.operators.integer.fixed_point import RequantizeReal
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.values import Requantize
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 from ..layers.fixed_sums import sum_limits
 
-__all__ = ["RealFinishes", "find_scales"]
+__all__ = ["REAL_FINISHES", "find_scales"]
 
 STEPS = sorted(range(-24, 25), key=abs)
 """Neighbouring scales that are tried: by how many units in the last place they differ."""
 AROUND = np.arange(-2, 4)
 """Sums that are tried around a step, which float64 gives to less than one."""
-
-
-@dataclass(frozen=True, slots=True)
-class RealFinishes:
-    """Layers with a channel that has no such scale are left."""
-
-    name: str = "real_finishes"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_single,))
 
 
 def _single(rewriter: Rewriter, node: Node) -> str | None:
@@ -82,3 +69,7 @@ def find_scales(
         else:
             return None
     return np.array(found, np.float32)
+
+
+REAL_FINISHES = Rewriting("real_finishes", (_single,))
+"""Layers with a channel that has no such scale are left."""

@@ -14,32 +14,20 @@ Every step takes away a Dense or RowNorm of several rows or moves a Reshape one 
 outputs, so the pass ends.
 """
 
-from dataclasses import dataclass
 from math import prod
 
-from ....graph.ir import Graph, Node
+from ....graph.ir import Node
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
-from ....graph.rewrite import Rewriter, rewrite
+from ....graph.rewrite import Rewriter, Rewriting
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
-__all__ = ["RowsToPixels"]
+__all__ = ["ROWS_TO_PIXELS"]
 
 FOLLOWED = (AnyRequantize, Lookup, Reshape, Slice, Transpose)
 """Operators between a layer that makes heads and their products."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsToPixels:
-    """See the module's docstring."""
-
-    name: str = "rows_to_pixels"
-
-    def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (_merge, _convolve, _sink, _raise, _look_up, _stack))
 
 
 def _shaped(rewriter: Rewriter, name: str) -> Node | None:
@@ -189,3 +177,6 @@ def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -
     if array is not None:
         return builder.constant(f"{name}/image", array.reshape(shape))
     return builder.node(Reshape(shape), (name,), f"{name}/image", origin)
+
+
+ROWS_TO_PIXELS = Rewriting("rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack))

@@ -13,8 +13,8 @@ from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.passes.convert_layout import ConvertLayout
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.fold_constants import FoldConstants
-from dovetail.compiler.graph.passes.fold_lookups import FoldLookups
-from dovetail.compiler.graph.passes.fold_pads import FoldPads
+from dovetail.compiler.graph.passes.fold_lookups import FOLD_LOOKUPS
+from dovetail.compiler.graph.passes.fold_pads import FOLD_PADS
 from dovetail.compiler.graph.passes.simplify import SIMPLIFY, simplify
 from dovetail.compiler.graph.rewrite import Rewriter, rewrite
 from dovetail.compiler.graph.verify import verify
@@ -97,7 +97,7 @@ def test_chains_of_tables_become_one(seed: int, count: int) -> None:
         table = builder.constant("t", rng.integers(-128, 128, 256).astype(np.int8))
         name = builder.node(Lookup(), (name, table), "y", "n")
     before = builder.build((name,))
-    after = FoldLookups().run(before)
+    after = FOLD_LOOKUPS.run(before)
     assert kinds(after) == ["Lookup"]
     assert_same_meaning(before, after)
 
@@ -109,7 +109,7 @@ def test_a_table_that_clips_becomes_limits(one: int, other: int, low: int) -> No
     limits = (min(one, other), max(one, other))
     table = builder.constant("t", np.clip(np.arange(-128, 128), *limits).astype(np.int8))
     before = builder.build((builder.node(Lookup(), (y, table), "z", "relu"),))
-    after = FoldLookups().run(before)
+    after = FOLD_LOOKUPS.run(before)
     assert kinds(after) == ["Conv2d", "Requantize"]
     operator = after.nodes[-1].operator
     assert isinstance(operator, Requantize)
@@ -123,14 +123,14 @@ def test_a_tensor_that_others_read_keeps_its_limits() -> None:
     table = builder.constant("t", np.maximum(np.arange(-128, 128), 0).astype(np.int8))
     z = builder.node(Lookup(), (y, table), "z", "relu")
     before = builder.build((builder.node(SUM, (y, z), "out", "add"),))
-    assert FoldLookups().run(before) is before
+    assert FOLD_LOOKUPS.run(before) is before
 
 
 def test_a_border_of_the_zero_point_goes_into_the_convolution() -> None:
     builder = image_builder()
     padded = builder.node(Pad((0, 1, 2, 3), 5), ("x",), "p", "pad")
     before = builder.build((convolution(builder, padded, zero_point=5),))
-    after = FoldPads().run(before)
+    after = FOLD_PADS.run(before)
     assert kinds(after) == ["Conv2d", "Requantize"]
     assert_same_meaning(before, after)
 
@@ -141,7 +141,7 @@ def test_a_border_goes_into_a_maximum_only_if_it_never_wins(value: int, count: i
     padded = builder.node(Pad((1, 1, 0, 0), value), ("x",), "p", "pad")
     pool = MaxPool2d((2, 2), (1, 1), (0, 0, 0, 0))
     before = builder.build((builder.node(pool, (padded,), "y", "pool"),))
-    after = FoldPads().run(before)
+    after = FOLD_PADS.run(before)
     assert len(after.nodes) == count
     assert_same_meaning(before, after)
 
@@ -150,7 +150,7 @@ def test_another_border_stays() -> None:
     builder = image_builder()
     padded = builder.node(Pad((1, 1, 0, 0), 4), ("x",), "p", "pad")
     graph = builder.build((convolution(builder, padded, zero_point=5),))
-    assert FoldPads().run(graph) is graph
+    assert FOLD_PADS.run(graph) is graph
 
 
 def test_all_passes_together_keep_the_meaning() -> None:

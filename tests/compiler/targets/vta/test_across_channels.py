@@ -9,7 +9,7 @@ from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d
 from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.targets.vta.passes.across_channels import AcrossChannels
+from dovetail.compiler.targets.vta.passes.across_channels import ACROSS_CHANNELS
 from dovetail.compiler.targets.vta.passes.split_bands import SplitBands
 
 from .test_parts import assert_exact, compiled
@@ -74,7 +74,7 @@ def test_a_row_of_an_image_stays_a_row() -> None:
     total = builder.node(Conv2d((1, 1), (0, 0, 0, 0), 1, 0), (line, weights, bias), "sum", "conv")
     scale = builder.constant("scale", np.ones(1, np.float32))
     graph = builder.build((builder.node(Requantize(0, -128, 127), (total, scale), "y", "y"),))
-    assert AcrossChannels().run(graph) is graph
+    assert ACROSS_CHANNELS.run(graph) is graph
 
 
 def test_a_table_of_a_row_that_became_one_pixel_stays_there() -> None:

@@ -27,7 +27,7 @@ from dovetail.compiler.pipeline.limits import Budget, Watch
 from dovetail.compiler.targets.vta.capabilities import node_refusals
 from dovetail.compiler.targets.vta.check import CheckError, check
 from dovetail.compiler.targets.vta.passes.cached_attention import CachedAttention
-from dovetail.compiler.targets.vta.passes.differences import Differences
+from dovetail.compiler.targets.vta.passes.differences import DIFFERENCES
 from dovetail.compiler.translation.module import validate_module
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Load
@@ -205,7 +205,7 @@ def test_a_row_is_added_to_what_the_host_gives_and_layers_multiply_by() -> None:
 
 def test_a_difference_takes_no_table(model: onnx.ModelProto) -> None:
     graph = CachedAttention(TINY.block).run(integer_graph(model))
-    found = Differences().run(graph)
+    found = DIFFERENCES.run(graph)
     sums = [node for node in found.nodes if isinstance(node.operator, WeightedAdd)]
     tables = [sum(isinstance(n.operator, Lookup) for n in each.nodes) for each in (graph, found)]
     assert len(sums) == tables[0] - tables[1] > 0

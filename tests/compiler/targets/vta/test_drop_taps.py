@@ -10,7 +10,7 @@ from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.targets.vta.passes.drop_taps import DropTaps
+from dovetail.compiler.targets.vta.passes.drop_taps import DROP_TAPS
 
 
 def convolution(shape: tuple[int, int], kernel: tuple[int, int], operator: Conv2d) -> Graph:
@@ -25,7 +25,7 @@ def convolution(shape: tuple[int, int], kernel: tuple[int, int], operator: Conv2
 
 def dropped(graph: Graph) -> Graph:
     """Without those taps, and with the same sums."""
-    found = DropTaps().run(graph)
+    found = DROP_TAPS.run(graph)
     values = np.random.default_rng(6).integers(-128, 128, graph.types["x"].shape).astype(np.int8)
     for name in graph.outputs:
         wanted = interpret(graph, {"x": values})[name]
@@ -43,7 +43,7 @@ def test_a_dilation_wider_than_the_image_leaves_one_tap() -> None:
 
 def test_taps_that_read_a_pixel_stay() -> None:
     graph = convolution((6, 6), (3, 3), Conv2d((1, 1), (1, 1, 1, 1), 1, 7))
-    assert DropTaps().run(graph) is graph
+    assert DROP_TAPS.run(graph) is graph
 
 
 @given(

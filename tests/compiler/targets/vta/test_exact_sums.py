@@ -14,7 +14,7 @@ from dovetail.compiler.targets.vta.accelerate import compile_accelerated
 from dovetail.compiler.targets.vta.capabilities import node_refusals
 from dovetail.compiler.targets.vta.layers.fixed_point_add import find_fixed_point
 from dovetail.compiler.targets.vta.passes import exact_sums
-from dovetail.compiler.targets.vta.passes.exact_sums import ExactSums
+from dovetail.compiler.targets.vta.passes.exact_sums import EXACT_SUMS
 from dovetail.compiler.translation.validate import validate
 from dovetail.isa.configs import find_config
 from dovetail.runtime import run
@@ -42,7 +42,7 @@ def test_all_pairs_give_the_bytes_of_the_operator(name: str) -> None:
     operator = SUMS[name]
     assert find_fixed_point(operator).inexact_pairs
     a, b = (each.astype(np.int8)[None, :, :, None] for each in np.mgrid[-128:128, -128:128])
-    found = ExactSums().run(graph_of(operator, a.shape))
+    found = EXACT_SUMS.run(graph_of(operator, a.shape))
     assert not any(isinstance(node.operator, Add | AddFixed) for node in found.nodes)
     (wanted,) = operator.evaluate((a, b))
     np.testing.assert_array_equal(interpret(found, {"a": a, "b": b})["y"], wanted)
@@ -67,6 +67,6 @@ def test_the_accelerator_gives_them_and_its_program_is_that_function_of_the_pair
 def test_a_sum_that_lacks_more_is_left_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_sums, "MOST_PAIRS", 0)
     graph = graph_of(SUMS["collinear"], (1, 3, 2, 5))
-    assert ExactSums().run(graph) is graph
+    assert EXACT_SUMS.run(graph) is graph
     (refusal,) = node_refusals(graph).values()
     assert "no sum of the vector unit is right for 1 of 65,536 pairs" in refusal.reason

@@ -24,8 +24,8 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import compile_accelerated
 from dovetail.compiler.targets.vta.layers.fixed_point_add import find_fixed_point
-from dovetail.compiler.targets.vta.passes.fixed_averages import FixedAverages
-from dovetail.compiler.targets.vta.passes.real_finishes import RealFinishes, find_scales
+from dovetail.compiler.targets.vta.passes.fixed_averages import FIXED_AVERAGES
+from dovetail.compiler.targets.vta.passes.real_finishes import REAL_FINISHES, find_scales
 from dovetail.compiler.targets.vta.target import Vta
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -187,7 +187,7 @@ def test_a_float32_scale_gives_the_bytes_of_one_product_in_float64(scale: float)
     np.testing.assert_array_equal(
         finish.evaluate((sums, scales))[0], operator.evaluate((sums, np.full(5, scale)))[0]
     )
-    (rewritten,) = RealFinishes().run(graph).nodes[1:]
+    (rewritten,) = REAL_FINISHES.run(graph).nodes[1:]
     assert isinstance(rewritten.operator, Requantize)
 
 
@@ -201,7 +201,7 @@ def test_means_of_any_number_of_bytes_have_a_scale(unsigned: bool) -> None:
         x = builder.input("x", TensorType(given["x"].shape, "int8"))
         mean = AverageFixed((1, count), (1, 1), (0, 0, 0, 0), -128, 127, unsigned)
         graph = builder.build((builder.node(mean, (x,), "y", "mean"),))
-        found = FixedAverages().run(graph)
+        found = FIXED_AVERAGES.run(graph)
         assert not any(isinstance(node.operator, AverageFixed) for node in found.nodes)
         np.testing.assert_array_equal(interpret(found, given)["y"], interpret(graph, given)["y"])
 
@@ -222,7 +222,7 @@ def test_only_means_that_are_limited_have_a_table(
     x = builder.input("x", TensorType((1, 2, 128, 1), "int8"))
     mean = AverageFixed((2, 1), (1, 1), (0, 0, 0, 0), *limits)
     graph = builder.build((builder.node(mean, (x,), "y", "mean"),))
-    found = FixedAverages().run(graph)
+    found = FIXED_AVERAGES.run(graph)
     assert [type(node.operator) for node in found.nodes] == kinds
     given = {"x": np.arange(-128, 128).astype(np.int8).reshape(1, 2, 128, 1)}
     np.testing.assert_array_equal(interpret(found, given)["y"], interpret(graph, given)["y"])

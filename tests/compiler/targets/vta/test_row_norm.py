@@ -13,7 +13,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.row_norm import lower_row_norm
-from dovetail.compiler.targets.vta.passes.rows_to_pixels import RowsToPixels
+from dovetail.compiler.targets.vta.passes.rows_to_pixels import ROWS_TO_PIXELS
 from dovetail.compiler.targets.vta.row_problems import row_problem
 from dovetail.isa.instructions import Row, Vector
 
@@ -142,7 +142,7 @@ def test_the_accelerator_runs_what_it_computes_in_a_few_cycles_a_word() -> None:
 
 
 def test_rows_of_any_shape_become_pixels() -> None:
-    graph = RowsToPixels().run(_graph((1, 6, 8), RowNorm(9, 0)))
+    graph = ROWS_TO_PIXELS.run(_graph((1, 6, 8), RowNorm(9, 0)))
     kinds = [type(node.operator).__name__ for node in graph.nodes]
     assert kinds == ["Reshape", "RowNorm", "Reshape"]
     assert graph.types[graph.nodes[1].output].shape == (1, 1, 6, 8)
