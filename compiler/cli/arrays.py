@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dovetail.runtime.tensors import TensorSignature
 
 __all__ = [
+    "dimensions_option",
     "random_arrays",
     "random_inputs",
     "read_array",
@@ -72,6 +73,11 @@ def read_array(path: Path, problem: str) -> "NDArray[Any]":
     except (MemoryError, *DAMAGED) as error:
         raise InputError(f"{problem} as .npy: {error}") from None
     return found
+
+
+dimensions_option = click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
+)
 
 
 def read_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, print_json, require_folder
+from .output import clear_errors, human, json_option, print_json, require_folder
 from .paths import PATH
 
 __all__ = ["assemble", "disassemble"]
@@ -13,7 +13,7 @@ __all__ = ["assemble", "disassemble"]
 @click.command()
 @click.argument("file", type=PATH)
 @click.option("-o", "--output", type=PATH, help="Default: standard output.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def disassemble(file: Path, output: Path | None, as_json: bool) -> None:
     """Print the program of FILE (.dvt, or the bytes of instructions) as assembly."""
@@ -39,7 +39,7 @@ def disassemble(file: Path, output: Path | None, as_json: bool) -> None:
     "--config", "config_name", default="zynq7020", help="NAME or FILE.toml.", show_default=True
 )
 @click.option("-o", "--output", type=PATH, required=True, help="FILE.bin")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def assemble(file: Path, config_name: str, output: Path, as_json: bool) -> None:
     """Assemble FILE to the bytes of its instructions."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import clear_errors, human, print_json, progress, table
+from .output import clear_errors, human, json_option, print_json, progress, table
 from .paths import PATH
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class _BoardOption(click.Option):
 @click.option("--jobs", default=2, show_default=True, help="Placements at a time.")
 @click.option("--program", is_flag=True, help=f"Load it into the board, with {LOADER}.")
 @click.option("--count", is_flag=True, help="Zynq: count cells with Yosys, in manifest.json.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def bitstream(
     board_name: str,

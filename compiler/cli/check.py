@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from .arrays import random_arrays, read_dimensions, read_inputs
+from .arrays import dimensions_option, random_arrays, read_dimensions, read_inputs
 from .numbers import NOT_NEGATIVE
-from .output import clear_errors, human, print_json, progress, table
+from .output import clear_errors, human, json_option, print_json, progress, table
 from .paths import PATH
 
 __all__ = ["check"]
@@ -16,9 +16,7 @@ __all__ = ["check"]
 @click.command()
 @click.argument("model", type=PATH)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
+@dimensions_option
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code.")
 @click.option("--cpu-level", default="native", help="The CPU the code is for.")
 @click.option(
@@ -28,7 +26,7 @@ __all__ = ["check"]
     show_default=True,
     help="Largest relative difference.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def check(
     model: Path,

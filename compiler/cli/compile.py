@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .arrays import read_dimensions
+from .arrays import dimensions_option, read_dimensions
 from .numbers import POSITIVE
-from .output import clear_errors, human, print_json, progress_line, require_folder, table
+from .output import (
+    clear_errors,
+    human,
+    json_option,
+    print_json,
+    progress_line,
+    require_folder,
+    table,
+)
 from .paths import PATH
 from .records import record_paths, records_option
 from .target_options import GPUS, require_cpu_code, require_target
@@ -29,9 +37,7 @@ __all__ = ["compile_command"]
 )
 @click.option("-o", "--output", type=PATH, required=True, help="FILE.dvt")
 @click.option("--dump", type=PATH, help="Folder for every intermediate form.")
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
+@dimensions_option
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
 )
@@ -76,7 +82,7 @@ __all__ = ["compile_command"]
 )
 @click.option("--gpu", default="", help="Part of the name of the GPU whose records hold.")
 @records_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def compile_command(
     model: Path,

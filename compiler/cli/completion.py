@@ -2,7 +2,7 @@
 
 import click
 
-from .output import print_json
+from .output import json_option, print_json
 
 __all__ = ["completion"]
 
@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @click.pass_context
 def completion(context: click.Context, shell: str, as_json: bool) -> None:
     """Print the script by which SHELL completes the words of this command.

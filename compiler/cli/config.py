@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import clear_errors, human, print_json, require_folder
+from .output import clear_errors, human, json_option, print_json, require_folder
 from .paths import PATH
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def config() -> None:
 
 @config.command()
 @click.argument("which", metavar="NAME|FILE.toml|MODULE.dvt")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def show(which: str, as_json: bool) -> None:
     """Print every field of a configuration, as a file that may be read again.
@@ -41,7 +41,7 @@ def show(which: str, as_json: bool) -> None:
 
 @config.command()
 @click.argument("which", metavar="NAME|FILE.toml|MODULE.dvt")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def manual(which: str, as_json: bool) -> None:
     """Print the manual of the instruction set for one configuration, its own finish included."""
@@ -56,7 +56,7 @@ def manual(which: str, as_json: bool) -> None:
 
 @config.command()
 @click.argument("file", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def check(file: Path, as_json: bool) -> None:
     """Say whether FILE, a configuration as TOML, can be built, and what it comes to."""
@@ -75,7 +75,7 @@ def check(file: Path, as_json: bool) -> None:
 @click.argument("file", type=PATH)
 @click.option("--base", default="zynq7020", show_default=True, help="NAME or FILE to begin with.")
 @click.option("--force", is_flag=True, help="Replace FILE when it is there.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def new(file: Path, base: str, force: bool, as_json: bool) -> None:
     """Write FILE.toml with every field, its meaning and its range, to be edited."""

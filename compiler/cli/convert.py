@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from .arrays import read_dimensions
-from .output import clear_errors, human, print_json, progress, require_folder
+from .arrays import dimensions_option, read_dimensions
+from .output import clear_errors, human, json_option, print_json, progress, require_folder
 from .paths import PATH
 
 __all__ = ["convert"]
@@ -15,10 +15,8 @@ __all__ = ["convert"]
 @click.command()
 @click.argument("model", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="FILE.onnx")
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@dimensions_option
+@json_option
 @clear_errors
 def convert(model: Path, output: Path, dims: tuple[str, ...], as_json: bool) -> None:
     """Write MODEL, a file of any front end, as ONNX of fixed shapes.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import clear_errors, human, print_json, progress, table
+from .output import clear_errors, human, json_option, print_json, progress, table
 
 if TYPE_CHECKING:
     from dovetail.runtime.board.find import FoundBoard
@@ -22,7 +22,7 @@ __all__ = ["devices"]
     metavar="PORT[,BAUD]",
     help="Ask this serial port too, whatever is plugged in there; any number of times.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def devices(ports: tuple[str, ...], as_json: bool) -> None:
     """List devices, configurations, the GPUs found, and the boards that are plugged in."""

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .arrays import read_dimensions
-from .output import clear_errors, human, print_json, printable, progress
+from .arrays import dimensions_option, read_dimensions
+from .output import clear_errors, human, json_option, print_json, printable, progress
 from .paths import PATH
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ __all__ = ["generate"]
     help="The drawn tokens are those of this seed.",
     show_default=True,
 )
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
+@dimensions_option
 @click.option(
     "--blocks",
     metavar="NUMBER|FILE",
@@ -67,7 +65,7 @@ __all__ = ["generate"]
     metavar="INPUT=OUTPUT[:AXIS]",
     help="A cache, what a run adds to it, and the axis of positions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def generate(
     model: Path,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import clear_errors, human, print_json, progress, table
+from .output import clear_errors, human, json_option, print_json, progress, table
 from .paths import PATH
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["inspect"]
 @click.argument("file", type=PATH)
 @click.option("--target", default="vta", show_default=True, help="For a FILE that is a model.")
 @click.option("--key", type=PATH, metavar="KEY.pub", help="Check FILE's signature.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def inspect(file: Path, target: str, key: Path | None, as_json: bool) -> None:
     """Show what is in FILE, a module (.dvt) or a model (.onnx, .tflite, .pt2), without running it.

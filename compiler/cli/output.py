@@ -20,6 +20,7 @@ from dovetail.isa.errors import DovetailError
 __all__ = [
     "clear_errors",
     "human",
+    "json_option",
     "print_json",
     "printable",
     "progress",
@@ -115,6 +116,11 @@ def _how_to_install(module: str) -> str:
     together = TOGETHER.get(command or "", ())
     extra = ",".join(together) if extra in together else extra
     return f"install the extra: pip install 'dovetail[{extra}]'"
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object on standard output."
+)
 
 
 def print_json(values: Mapping[str, Any]) -> None:

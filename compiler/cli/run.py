@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .arrays import read_dimensions, read_inputs, write_outputs
+from .arrays import dimensions_option, read_dimensions, read_inputs, write_outputs
 from .numbers import LARGEST, POSITIVE
-from .output import clear_errors, human, print_json, progress, table
+from .output import clear_errors, human, json_option, print_json, progress, table
 from .paths import PATH
 from .records import record_paths, records_option
 
@@ -30,9 +30,7 @@ __all__ = ["run"]
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
 )
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
+@dimensions_option
 @click.option("--output-dir", type=PATH, default=Path(), help="For NAME.npy.")
 @click.option(
     "--config", "config_name", help="For a program instead of a module: .s or .bin, input 'dram'."
@@ -67,7 +65,7 @@ __all__ = ["run"]
     help="Processor time of the sandbox.",
     show_default=True,
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def run(
     module: Path,

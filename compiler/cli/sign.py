@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, print_json
+from .output import clear_errors, human, json_option, print_json
 from .paths import PATH
 
 __all__ = ["keygen", "sign"]
@@ -12,7 +12,7 @@ __all__ = ["keygen", "sign"]
 
 @click.command()
 @click.argument("name", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def keygen(name: Path, as_json: bool) -> None:
     """Make a pair of keys: NAME.key, which signs and is for you alone, and NAME.pub."""
@@ -28,7 +28,7 @@ def keygen(name: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("module", type=PATH)
 @click.option("--key", type=PATH, required=True, help="NAME.key, from dovetail keygen.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def sign(module: Path, key: Path, as_json: bool) -> None:
     """Sign MODULE, in place; `dovetail run --require-signature NAME.pub` then takes it."""

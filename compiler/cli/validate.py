@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, print_json, progress, table
+from .output import clear_errors, human, json_option, print_json, progress, table
 from .paths import PATH
 
 __all__ = ["validate"]
@@ -15,7 +15,7 @@ __all__ = ["validate"]
 @click.argument("module", type=PATH)
 @click.argument("model", type=PATH)
 @click.option("--seed", default=0, show_default=True, help="Chooses the symbols.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def validate(module: Path, model: Path, seed: int, as_json: bool) -> None:
     """Show that MODULE computes what MODEL says, for every input.

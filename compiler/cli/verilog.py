@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .output import clear_errors, human, print_json, progress, require_folder
+from .output import clear_errors, human, json_option, print_json, progress, require_folder
 from .paths import PATH
 
 __all__ = ["verilog"]
@@ -15,7 +15,7 @@ __all__ = ["verilog"]
     "--config", "config_name", default="zynq7020", help="NAME or FILE.toml.", show_default=True
 )
 @click.option("-o", "--output", type=PATH, required=True, help="FILE.v")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def verilog(config_name: str, output: Path, as_json: bool) -> None:
     """Write the accelerator as Verilog."""

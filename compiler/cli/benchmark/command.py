@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..numbers import POSITIVE
-from ..output import clear_errors, human, print_json, progress_line, require_folder
+from ..output import clear_errors, human, json_option, print_json, progress_line, require_folder
 from ..paths import PATH
 from ..records import record_paths, records_option
 
@@ -69,7 +69,7 @@ MB: the process at its largest; of accelerators their DRAM."""
 )
 @records_option
 @click.option("--svg", type=PATH, help="Write the picture, FILE.svg.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def benchmark(
     model: Path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..arrays import random_inputs, read_inputs
-from ..output import clear_errors, human, print_json, progress
+from ..output import clear_errors, human, json_option, print_json, progress
 from ..paths import PATH
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = ["debug"]
 )
 @click.option("--around", type=int, metavar="INSTRUCTION", help="The middle of --waves.")
 @click.option("--cycles", type=click.IntRange(1), help="Length of --waves; default: 200.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def debug(
     module: Path,

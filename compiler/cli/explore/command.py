@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..output import clear_errors, human, print_json, progress, table
+from ..output import clear_errors, human, json_option, print_json, progress, table
 from ..paths import PATH
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ SHOWN = 12
     metavar="N",
     help="Write the Nth design of that front as front_N.toml and front_N.v, beside the results.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def explore(
     models: tuple[Path, ...],

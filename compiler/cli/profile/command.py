@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..arrays import random_inputs, read_dimensions, read_inputs
-from ..output import clear_errors, human, print_json, progress, require_folder
+from ..arrays import dimensions_option, random_inputs, read_dimensions, read_inputs
+from ..output import clear_errors, human, json_option, print_json, progress, require_folder
 from ..paths import PATH
 from ..records import record_paths, records_option
 
@@ -37,13 +37,11 @@ __all__ = ["profile"]
     help="A model or module to run alike, without --records, and to compare with in the report.",
 )
 @records_option
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
+@dimensions_option
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def profile(
     model: Path,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..arrays import read_dimensions
-from ..output import clear_errors, human, print_json, progress, require_folder
+from ..arrays import dimensions_option, read_dimensions
+from ..output import clear_errors, human, json_option, print_json, progress, require_folder
 from ..paths import PATH
 from .data import Given, data_options
 
@@ -99,11 +99,9 @@ class _Share(click.ParamType):
     show_default=True,
     help="At most this many for the loss of each layer.",
 )
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a symbolic dimension."
-)
+@dimensions_option
 @click.option("--target", help="vta or vta:CONFIG: say how many cycles the model takes there.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def quantize(
     model: Path,

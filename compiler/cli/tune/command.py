@@ -9,7 +9,7 @@ import click
 
 from ..arrays import read_dimensions
 from ..numbers import POSITIVE
-from ..output import clear_errors, human, print_json, progress
+from ..output import clear_errors, human, json_option, print_json, progress
 from ..paths import PATH
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ __all__ = ["tune"]
 )
 @click.option("--no-winograd", is_flag=True, help="Only direct convolutions (cpu).")
 @click.option("--seed", default=0, show_default=True, help="Seed of the search.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 @clear_errors
 def tune(
     model: Path,
