@@ -1,11 +1,11 @@
 """A loop program and the trace of steps that made it what it is."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, replace
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol
 
 from ...errors import ScheduleError
 from ...loops.bounds import Bounds
-from ...loops.expressions import Scope
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, LoopKind
 from ...loops.legality import FREE, describe, race
@@ -43,51 +43,19 @@ from .windows import Clip, Drop
 
 __all__ = ["STEPS", "Schedule", "Step"]
 
-Step = (
-    Split
-    | Fuse
-    | Reorder
-    | SetKind
-    | Annotate
-    | Partition
-    | Fission
-    | Join
-    | CacheRead
-    | CacheWrite
-    | Lift
-    | SetScope
-    | SetLayout
-    | Inline
-    | ComputeAt
-    | Rfactor
-    | RegisterTile
-    | Pipeline
-    | StartFrom
-    | Prefetch
-    | PackStores
-    | Tensorize
-    | Lanes
-    | PartialLanes
-    | Tile
-    | Interleave
-    | Clip
-    | Drop
-    | Separate
-    | Frame
-    | Strips
-    | Cut
-    | PackTile
-    | Barrier
-    | Widen
-    | Stage
-    | Overlap
-    | Choose
-    | SplitSum
-    | HoistGuard
-    | Attend
-)
+P = ParamSpec("P")
 
-STEPS: dict[str, type[Step]] = {
+
+class Step(Protocol):
+    """A frozen dataclass whose fields are the step's arguments, as a trace has them."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def apply(self, function: Function, intrinsics: Mapping[str, Intrinsic]) -> Function:
+        """The function after it.  Raises ScheduleError when it does not apply."""
+
+
+STEPS: dict[str, type[Any]] = {
     "split": Split,
     "fuse": Fuse,
     "reorder": Reorder,
@@ -137,6 +105,16 @@ CHECKED = (SetKind, RegisterTile, Tensorize, StartFrom, Prefetch, PackStores)
 """Steps that look for races themselves, or leave every access where it is."""
 
 
+def _step(kind: Callable[P, Step]) -> Callable[Concatenate["Schedule", P], "Schedule"]:
+    """The method that adds a step of this class; its arguments are those of the class."""
+
+    def method(self: "Schedule", /, *args: P.args, **kwargs: P.kwargs) -> "Schedule":
+        return self.then(kind(*args, **kwargs))
+
+    method.__doc__ = kind.__doc__
+    return method
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A function, the steps that made it, and the intrinsics that steps may name.
@@ -165,16 +143,6 @@ class Schedule:
             _check_races(self.function, function, self.intrinsics, step)
         return Schedule(function, (*self.trace, step), self.intrinsics)
 
-    def split(
-        self, loop: str, factor: int, tail: str = "guard", outer: str = "", inner: str = ""
-    ) -> "Schedule":
-        """See Split."""
-        return self.then(Split(loop, factor, tail, outer, inner))
-
-    def fuse(self, outer: str, inner: str, name: str = "") -> "Schedule":
-        """See Fuse."""
-        return self.then(Fuse(outer, inner, name))
-
     def reorder(self, *loops: str) -> "Schedule":
         """See Reorder."""
         return self.then(Reorder(loops))
@@ -191,170 +159,49 @@ class Schedule:
         """See SetKind."""
         return self.then(SetKind(loop, LoopKind.PARALLEL))
 
-    def bind(self, loop: str, kind: LoopKind) -> "Schedule":
-        """See SetKind."""
-        return self.then(SetKind(loop, kind))
-
-    def annotate(self, loop: str, name: str, value: int | str) -> "Schedule":
-        """See Annotate."""
-        return self.then(Annotate(loop, name, value))
-
-    def partition(self, loop: str, at: int) -> "Schedule":
-        """See Partition."""
-        return self.then(Partition(loop, at))
-
-    def fission(self, loop: str, after: int = 1, name: str = "") -> "Schedule":
-        """See Fission."""
-        return self.then(Fission(loop, after, name))
-
-    def join(self, first: str, second: str) -> "Schedule":
-        """See Join."""
-        return self.then(Join(first, second))
-
-    def cache_read(self, buffer: str, loop: str, scope: Scope, name: str = "") -> "Schedule":
-        """See CacheRead."""
-        return self.then(CacheRead(buffer, loop, scope, name))
-
-    def cache_write(self, buffer: str, loop: str, scope: Scope, name: str = "") -> "Schedule":
-        """See CacheWrite."""
-        return self.then(CacheWrite(buffer, loop, scope, name))
-
-    def lift(self, buffer: str, loop: str, axis: int = 0, expand: bool = True) -> "Schedule":
-        """See Lift."""
-        return self.then(Lift(buffer, loop, axis, expand))
-
-    def set_scope(self, buffer: str, scope: Scope) -> "Schedule":
-        """See SetScope."""
-        return self.then(SetScope(buffer, scope))
-
-    def set_layout(
-        self,
-        buffer: str,
-        tiles: tuple[tuple[int, int], ...] = (),
-        order: tuple[int, ...] = (),
-    ) -> "Schedule":
-        """See SetLayout."""
-        return self.then(SetLayout(buffer, tiles, order))
-
-    def inline(self, buffer: str) -> "Schedule":
-        """See Inline."""
-        return self.then(Inline(buffer))
-
-    def compute_at(self, buffer: str, loop: str) -> "Schedule":
-        """See ComputeAt."""
-        return self.then(ComputeAt(buffer, loop))
-
-    def rfactor(self, loop: str, root: str, name: str = "") -> "Schedule":
-        """See Rfactor."""
-        return self.then(Rfactor(loop, root, name))
-
-    def pipeline(self, loop: str, buffer: str) -> "Schedule":
-        """See Pipeline."""
-        return self.then(Pipeline(loop, buffer))
-
     def register_tile(self, tile: RegisterTile) -> "Schedule":
         """With a tile, which has a field for each choice."""
         return self.then(tile)
 
-    def start_from(self, buffer: str) -> "Schedule":
-        """See StartFrom."""
-        return self.then(StartFrom(buffer))
-
-    def prefetch(self, loop: str, buffer: str, moving: str) -> "Schedule":
-        """See Prefetch."""
-        return self.then(Prefetch(loop, buffer, moving))
-
-    def pack_stores(self, loop: str) -> "Schedule":
-        """See PackStores."""
-        return self.then(PackStores(loop))
-
-    def tensorize(self, loop: str, intrinsic: str) -> "Schedule":
-        """See Tensorize."""
-        return self.then(Tensorize(loop, intrinsic))
-
-    def lanes(self, loop: str, lanes: int, rest: str = "vector") -> "Schedule":
-        """See Lanes."""
-        return self.then(Lanes(loop, lanes, rest))
-
-    def partial_lanes(self, buffer: str, loop: str, lanes: int) -> "Schedule":
-        """See PartialLanes."""
-        return self.then(PartialLanes(buffer, loop, lanes))
-
-    def tile(self, nest: str, rows: str, columns: str, size: int) -> "Schedule":
-        """See Tile."""
-        return self.then(Tile(nest, rows, columns, size))
-
-    def interleave(self, loop: str, intrinsic: str) -> "Schedule":
-        """See Interleave."""
-        return self.then(Interleave(loop, intrinsic))
-
-    def clip(self, loop: str) -> "Schedule":
-        """See Clip."""
-        return self.then(Clip(loop))
-
-    def drop(self, loop: str) -> "Schedule":
-        """See Drop."""
-        return self.then(Drop(loop))
-
-    def separate(self, loop: str, last: str, tap: str, name: str = "") -> "Schedule":
-        """See Separate."""
-        return self.then(Separate(loop, last, tap, name))
-
-    def frame(self, loop: str) -> "Schedule":
-        """See Frame."""
-        return self.then(Frame(loop))
-
-    def strips(self, loops: tuple[str, ...], rows: int, joined: bool = False) -> "Schedule":
-        """See Strips."""
-        return self.then(Strips(loops, rows, joined))
-
-    def cut(self, nest: str, loop: str, at: int) -> "Schedule":
-        """See Cut."""
-        return self.then(Cut(nest, loop, at))
-
-    def barrier(self, loop: str, after: bool = False) -> "Schedule":
-        """See Barrier."""
-        return self.then(Barrier(loop, after))
-
-    def widen(self, loop: str, factor: int) -> "Schedule":
-        """See Widen."""
-        return self.then(Widen(loop, factor))
-
-    def stage(
-        self,
-        buffer: str,
-        loop: str,
-        dimensions: tuple[str, ...],
-        scope: Scope,
-        name: str,
-        padding: int = 0,
-    ) -> "Schedule":
-        """See Stage."""
-        return self.then(Stage(buffer, loop, dimensions, scope, name, padding))
-
-    def overlap(self, loop: str, behind: bool = False, buffers: int = 2) -> "Schedule":
-        """See Overlap."""
-        return self.then(Overlap(loop, behind, buffers))
-
-    def choose(self, loop: str) -> "Schedule":
-        """See Choose."""
-        return self.then(Choose(loop))
-
-    def hoist_guard(self, loop: str) -> "Schedule":
-        """See HoistGuard."""
-        return self.then(HoistGuard(loop))
-
-    def split_sum(self, loop: str, parts: int, name: str = "") -> "Schedule":
-        """See SplitSum."""
-        return self.then(SplitSum(loop, parts, name))
-
-    def attend(self, tiles: int, warps: int, columns: int) -> "Schedule":
-        """See Attend."""
-        return self.then(Attend(tiles, warps, columns))
-
-    def pack_tile(self, loop: str) -> "Schedule":
-        """See PackTile."""
-        return self.then(PackTile(loop))
+    split = _step(Split)
+    fuse = _step(Fuse)
+    bind = _step(SetKind)
+    annotate = _step(Annotate)
+    partition = _step(Partition)
+    fission = _step(Fission)
+    join = _step(Join)
+    cache_read = _step(CacheRead)
+    cache_write = _step(CacheWrite)
+    lift = _step(Lift)
+    set_scope = _step(SetScope)
+    set_layout = _step(SetLayout)
+    inline = _step(Inline)
+    compute_at = _step(ComputeAt)
+    rfactor = _step(Rfactor)
+    pipeline = _step(Pipeline)
+    start_from = _step(StartFrom)
+    prefetch = _step(Prefetch)
+    pack_stores = _step(PackStores)
+    tensorize = _step(Tensorize)
+    lanes = _step(Lanes)
+    partial_lanes = _step(PartialLanes)
+    tile = _step(Tile)
+    interleave = _step(Interleave)
+    clip = _step(Clip)
+    drop = _step(Drop)
+    separate = _step(Separate)
+    frame = _step(Frame)
+    strips = _step(Strips)
+    cut = _step(Cut)
+    barrier = _step(Barrier)
+    widen = _step(Widen)
+    stage = _step(Stage)
+    overlap = _step(Overlap)
+    choose = _step(Choose)
+    hoist_guard = _step(HoistGuard)
+    split_sum = _step(SplitSum)
+    attend = _step(Attend)
+    pack_tile = _step(PackTile)
 
 
 def _check_races(
