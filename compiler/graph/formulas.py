@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,24 @@ if TYPE_CHECKING:
     from .operators.protocol import Array
 
 Scalar = int | float | bool
+
+
+def _unary(function: U) -> Callable[[Term], Term]:
+    """The method that applies ``function``."""
+
+    def method(self: Term) -> Term:
+        return self.unary(function)
+
+    return method
+
+
+def _binary(function: B) -> Callable[[Term, Term | Scalar | Array], Term]:
+    """The method that applies ``function``, broadcast."""
+
+    def method(self: Term, other: Term | Scalar | Array) -> Term:
+        return self.binary(function, other)
+
+    return method
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,110 +82,49 @@ class Term:
         """``function(self)``."""
         return Term(self.context, self.context.emit(Unary(function), self.tensor))
 
-    def __add__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.ADD, other)
+    __add__ = _binary(B.ADD)
+    __sub__ = _binary(B.SUB)
+    __mul__ = _binary(B.MUL)
+    __truediv__ = _binary(B.DIV)
+    __mod__ = _binary(B.MOD)
+    __lt__ = _binary(B.LT)
+    __le__ = _binary(B.LE)
+    __and__ = _binary(B.AND)
+    __or__ = _binary(B.OR)
+    __lshift__ = _binary(B.SHL)
+    __rshift__ = _binary(B.SHR)
+    equal = _binary(B.EQ)
+    minimum = _binary(B.MIN)
+    maximum = _binary(B.MAX)
+    power = _binary(B.POW)
+    __neg__ = _unary(U.NEG)
+    __invert__ = _unary(U.NOT)
+    exp = _unary(U.EXP)
+    log = _unary(U.LOG)
+    sqrt = _unary(U.SQRT)
+    tanh = _unary(U.TANH)
+    abs = _unary(U.ABS)
+    floor = _unary(U.FLOOR)
+    ceil = _unary(U.CEIL)
+    rint = _unary(U.RINT)
 
     def __radd__(self, other: Scalar | Array) -> Term:
         return self.lift(other) + self
 
-    def __sub__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.SUB, other)
-
     def __rsub__(self, other: Scalar | Array) -> Term:
         return self.lift(other) - self
-
-    def __mul__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.MUL, other)
 
     def __rmul__(self, other: Scalar | Array) -> Term:
         return self.lift(other) * self
 
-    def __truediv__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.DIV, other)
-
     def __rtruediv__(self, other: Scalar | Array) -> Term:
         return self.lift(other) / self
-
-    def __mod__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.MOD, other)
-
-    def __neg__(self) -> Term:
-        return self.unary(U.NEG)
-
-    def __lt__(self, other: Term | Scalar) -> Term:
-        return self.binary(B.LT, other)
-
-    def __le__(self, other: Term | Scalar) -> Term:
-        return self.binary(B.LE, other)
 
     def __gt__(self, other: Term | Scalar) -> Term:
         return self.lift(other).binary(B.LT, self)
 
     def __ge__(self, other: Term | Scalar) -> Term:
         return self.lift(other).binary(B.LE, self)
-
-    def __and__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.AND, other)
-
-    def __or__(self, other: Term) -> Term:
-        return self.binary(B.OR, other)
-
-    def __lshift__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.SHL, other)
-
-    def __rshift__(self, other: Term | Scalar | Array) -> Term:
-        return self.binary(B.SHR, other)
-
-    def __invert__(self) -> Term:
-        return self.unary(U.NOT)
-
-    def equal(self, other: Term | Scalar | Array) -> Term:
-        """``self == other`` of each element."""
-        return self.binary(B.EQ, other)
-
-    def minimum(self, other: Term | Scalar | Array) -> Term:
-        """The smaller of each pair."""
-        return self.binary(B.MIN, other)
-
-    def maximum(self, other: Term | Scalar | Array) -> Term:
-        """The larger of each pair."""
-        return self.binary(B.MAX, other)
-
-    def power(self, other: Term | Scalar | Array) -> Term:
-        """``self ** other``."""
-        return self.binary(B.POW, other)
-
-    def exp(self) -> Term:
-        """e to the power of each element."""
-        return self.unary(U.EXP)
-
-    def log(self) -> Term:
-        """The natural logarithm."""
-        return self.unary(U.LOG)
-
-    def sqrt(self) -> Term:
-        """The square root."""
-        return self.unary(U.SQRT)
-
-    def tanh(self) -> Term:
-        """The hyperbolic tangent."""
-        return self.unary(U.TANH)
-
-    def abs(self) -> Term:
-        """The absolute value."""
-        return self.unary(U.ABS)
-
-    def floor(self) -> Term:
-        """The largest integer that is not larger."""
-        return self.unary(U.FLOOR)
-
-    def ceil(self) -> Term:
-        """The smallest integer that is not smaller."""
-        return self.unary(U.CEIL)
-
-    def rint(self) -> Term:
-        """The nearest integer, half to even."""
-        return self.unary(U.RINT)
 
     def sigmoid(self) -> Term:
         """``1 / (1 + exp(-x))``."""

@@ -11,10 +11,10 @@ less than 0 or by all bits have no meaning.  Comparisons give bool.  ``and``, ``
 not chosen is not done.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Union
+from typing import Any, Union
 
 from ..dtypes import DType
 from ..errors import GraphError
@@ -102,52 +102,36 @@ class Buffer:
         return total
 
 
+def _operator(
+    function: BinaryFunction, *, swapped: bool = False
+) -> Callable[[Any, "Expr | int | float"], "Expr"]:
+    """The method that applies ``function``."""
+
+    def method(self: Any, other: "Expr | int | float") -> "Expr":
+        return _binary(function, *((other, self) if swapped else (self, other)))
+
+    return method
+
+
 class _Arithmetic:
     """Python's operators on expressions; a bare number takes the other operand's dtype."""
 
     __slots__ = ()
 
-    def __add__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.ADD, self, other)
-
-    def __radd__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.ADD, other, self)
-
-    def __sub__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.SUB, self, other)
-
-    def __rsub__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.SUB, other, self)
-
-    def __mul__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.MUL, self, other)
-
-    def __rmul__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.MUL, other, self)
-
-    def __floordiv__(self, other: "Expr | int") -> "Expr":
-        return _binary(BinaryFunction.FLOORDIV, self, other)
-
-    def __mod__(self, other: "Expr | int") -> "Expr":
-        return _binary(BinaryFunction.MOD, self, other)
-
-    def __lt__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.LT, self, other)
-
-    def __le__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.LE, self, other)
-
-    def __gt__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.LT, other, self)
-
-    def __ge__(self, other: "Expr | int | float") -> "Expr":
-        return _binary(BinaryFunction.LE, other, self)
-
-    def __and__(self, other: "Expr | int") -> "Expr":
-        return _binary(BinaryFunction.AND, self, other)
-
-    def __or__(self, other: "Expr | int") -> "Expr":
-        return _binary(BinaryFunction.OR, self, other)
+    __add__ = _operator(BinaryFunction.ADD)
+    __radd__ = _operator(BinaryFunction.ADD, swapped=True)
+    __sub__ = _operator(BinaryFunction.SUB)
+    __rsub__ = _operator(BinaryFunction.SUB, swapped=True)
+    __mul__ = _operator(BinaryFunction.MUL)
+    __rmul__ = _operator(BinaryFunction.MUL, swapped=True)
+    __floordiv__ = _operator(BinaryFunction.FLOORDIV)
+    __mod__ = _operator(BinaryFunction.MOD)
+    __lt__ = _operator(BinaryFunction.LT)
+    __le__ = _operator(BinaryFunction.LE)
+    __gt__ = _operator(BinaryFunction.LT, swapped=True)
+    __ge__ = _operator(BinaryFunction.LE, swapped=True)
+    __and__ = _operator(BinaryFunction.AND)
+    __or__ = _operator(BinaryFunction.OR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Short names for the operators that converters add most."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...dtypes import DType
@@ -51,59 +53,25 @@ def binary(ctx: ImportContext, function: BinaryFunction, a: Tensor, b: Tensor | 
     return ctx.emit(Binary(function), a, other)
 
 
-def add(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """``a + b``."""
-    return binary(ctx, BinaryFunction.ADD, a, b)
+def _unary(function: UnaryFunction) -> Callable[[ImportContext, Tensor], Tensor]:
+    return lambda ctx, x: unary(ctx, function, x)
 
 
-def sub(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """``a - b``."""
-    return binary(ctx, BinaryFunction.SUB, a, b)
+def _binary(function: BinaryFunction) -> Callable[[ImportContext, Tensor, Tensor | float], Tensor]:
+    return lambda ctx, a, b: binary(ctx, function, a, b)
 
 
-def mul(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """``a * b``."""
-    return binary(ctx, BinaryFunction.MUL, a, b)
-
-
-def div(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """``a / b``."""
-    return binary(ctx, BinaryFunction.DIV, a, b)
-
-
-def minimum(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """The smaller of each pair."""
-    return binary(ctx, BinaryFunction.MIN, a, b)
-
-
-def maximum(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """The larger of each pair."""
-    return binary(ctx, BinaryFunction.MAX, a, b)
-
-
-def less(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """``a < b``."""
-    return binary(ctx, BinaryFunction.LT, a, b)
-
-
-def equal(ctx: ImportContext, a: Tensor, b: Tensor | float) -> Tensor:
-    """``a == b``."""
-    return binary(ctx, BinaryFunction.EQ, a, b)
-
-
-def logical_not(ctx: ImportContext, x: Tensor) -> Tensor:
-    """``not x`` of bool, the complement of integers."""
-    return unary(ctx, UnaryFunction.NOT, x)
-
-
-def exp(ctx: ImportContext, x: Tensor) -> Tensor:
-    """``e ** x``."""
-    return unary(ctx, UnaryFunction.EXP, x)
-
-
-def sqrt(ctx: ImportContext, x: Tensor) -> Tensor:
-    """The square root."""
-    return unary(ctx, UnaryFunction.SQRT, x)
+add = _binary(BinaryFunction.ADD)
+sub = _binary(BinaryFunction.SUB)
+mul = _binary(BinaryFunction.MUL)
+div = _binary(BinaryFunction.DIV)
+minimum = _binary(BinaryFunction.MIN)
+maximum = _binary(BinaryFunction.MAX)
+less = _binary(BinaryFunction.LT)
+equal = _binary(BinaryFunction.EQ)
+logical_not = _unary(UnaryFunction.NOT)
+exp = _unary(UnaryFunction.EXP)
+sqrt = _unary(UnaryFunction.SQRT)
 
 
 def sigmoid(ctx: ImportContext, x: Tensor) -> Tensor:
