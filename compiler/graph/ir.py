@@ -143,6 +143,11 @@ class GraphBuilder:
     _numbers: dict[str, int] = field(default_factory=dict)
     """The first number that may be free, by the names that it comes after."""
 
+    @staticmethod
+    def over(graph: Graph) -> "GraphBuilder":
+        """A builder with the inputs, constants and types of ``graph``, and no nodes yet."""
+        return GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
+
     def input(self, name: str, kind: TensorType) -> str:
         """Declare a graph input.
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ..types import TensorType
-from .protocol import Array, Fusion, require
+from .protocol import Array, Movement, require
 
 __all__ = ["Append", "Assemble"]
 
@@ -18,7 +17,7 @@ TWO = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Assemble:
+class Assemble(Movement):
     """``y[0, starts[i][0] + r * steps[0], starts[i][1] + c * steps[1]] = x_i[0, r, c]``.
 
     x_i: T[1, h_i, w_i, C] to T[1, size[0], size[1], C].  Each pixel comes from one operand.
@@ -27,8 +26,6 @@ class Assemble:
     size: tuple[int, int]
     starts: tuple[tuple[int, int], ...]
     steps: tuple[int, int]
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """An image of ``size``."""
@@ -85,7 +82,7 @@ class Assemble:
 
 
 @dataclass(frozen=True, slots=True)
-class Append:
+class Append(Movement):
     """The first ``start`` columns (axis 2) or channels (axis 3) of ``x``, and behind them ``y``.
 
     x: T[1, H, W, C], y: the same but for the size of ``axis``.  What ``x`` has from ``start`` on is
@@ -94,8 +91,6 @@ class Append:
 
     axis: int
     start: int
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """An image of ``start`` columns or channels, and those of ``y``."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from .functions import (
     evaluate_binary,
     evaluate_unary,
 )
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Elementwise, require, require_inputs
 
 __all__ = [
     "Binary",
@@ -46,12 +45,10 @@ def broadcast_shape(operator: object, inputs: Sequence[TensorType]) -> tuple[int
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Elementwise):
     """``function(x)`` of every element."""
 
     function: UnaryFunction
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "function", UnaryFunction(self.function))
@@ -73,12 +70,10 @@ class Unary:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Elementwise):
     """``function(a, b)`` of every pair of elements, broadcast; integers wrap."""
 
     function: BinaryFunction
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "function", BinaryFunction(self.function))
@@ -100,10 +95,8 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Where(Elementwise):
     """``a if condition else b`` of every triple of elements, broadcast."""
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """condition: bool; a, b: of one dtype."""
@@ -119,10 +112,8 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class MultiplyAdd:
+class MultiplyAdd(Elementwise):
     """``a * b + c`` of float32, broadcast, rounded once."""
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """float32, of the common shape."""
@@ -137,15 +128,13 @@ class MultiplyAdd:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Elementwise):
     """``x`` as ``dtype``: to bool is ``x != 0``, float to integer truncates, integers wrap.
 
     What a float outside an integer dtype's range, or NaN, becomes is left open.
     """
 
     dtype: DType
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", DType(self.dtype))
@@ -162,12 +151,10 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Bitcast:
+class Bitcast(Elementwise):
     """The bits of ``x`` read as ``dtype``, of the same size."""
 
     dtype: DType
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", DType(self.dtype))

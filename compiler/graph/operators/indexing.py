@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ...dtypes import DType
 from ..types import TensorType
-from .protocol import Array, Fusion, Opaque, require, require_inputs
+from .protocol import Array, Movement, Opaque, require, require_inputs
 
 __all__ = [
     "Gather",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Gather:
+class Gather(Movement):
     """``x[..., indices[...], ...]``: the dimensions of ``indices`` in place of ``axis``.
 
     indices: int32 or int64.  A negative one counts from the end; one beyond the ends is taken as
@@ -31,8 +31,6 @@ class Gather:
     """
 
     axis: int
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError for a missing dimension or indices of another type."""
@@ -49,15 +47,13 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
-class GatherElements:
+class GatherElements(Movement):
     """``result[i, j, k] = x[i, indices[i, j, k], k]`` for ``axis`` 1; indices as in Gather.
 
     Other dimensions of ``indices`` are at most those of ``x``.
     """
 
     axis: int
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The shape of the indices."""
@@ -113,12 +109,10 @@ class ScatterElements(Opaque):
 
 
 @dataclass(frozen=True, slots=True)
-class GatherNd:
+class GatherNd(Movement):
     """``x[b, indices[b, ..., :]]``, where ``b`` runs over ``batch`` leading dimensions of both."""
 
     batch: int = 0
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The indices' dimensions but the last, then what an index leaves of ``x``."""

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...dtypes import DType
 from ...errors import GraphError
 from ..types import TensorType
-from .protocol import Array, Fusion, require, require_inputs
+from .protocol import Array, Elementwise, Movement, require, require_inputs
 
 __all__ = [
     "Concatenate",
@@ -27,12 +27,10 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape:
+class Reshape(Movement):
     """Same elements, another shape."""
 
     shape: tuple[int, ...]
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """As many elements."""
@@ -46,12 +44,10 @@ class Reshape:
 
 
 @dataclass(frozen=True, slots=True)
-class Transpose:
+class Transpose(Movement):
     """Output dimension ``i`` is input dimension ``permutation[i]``."""
 
     permutation: tuple[int, ...]
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def __post_init__(self) -> None:
         if sorted(self.permutation) != list(range(len(self.permutation))):
@@ -70,12 +66,10 @@ class Transpose:
 
 
 @dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(Elementwise):
     """``x`` broadcast to ``shape``."""
 
     shape: tuple[int, ...]
-
-    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """``shape``."""
@@ -93,14 +87,12 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Movement):
     """``x[starts[0] + i * steps[0], ...]`` for ``i`` below ``shape[0]``; a step may be negative."""
 
     starts: tuple[int, ...]
     steps: tuple[int, ...]
     shape: tuple[int, ...]
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """``shape``."""
@@ -125,12 +117,10 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Concatenate:
+class Concatenate(Movement):
     """The operands one after the other along ``axis``."""
 
     axis: int
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The sum of the sizes along ``axis``."""
@@ -171,7 +161,7 @@ MODES: dict[PadMode, Literal["edge", "reflect", "wrap"]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PadTensor:
+class PadTensor(Movement):
     """``before`` and ``after`` more elements in each dimension: ``value``, or as ``mode`` says.
 
     x: T[...], value: T[].
@@ -180,8 +170,6 @@ class PadTensor:
     before: tuple[int, ...]
     after: tuple[int, ...]
     mode: PadMode = PadMode.CONSTANT
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", PadMode(self.mode))
@@ -214,12 +202,10 @@ class PadTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Movement):
     """``x`` repeated ``repeats[i]`` times along each dimension ``i``."""
 
     repeats: tuple[int, ...]
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The multiplied shape."""
@@ -234,14 +220,12 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Iota:
+class Iota(Movement):
     """Element ``[i0, i1, ...]`` is ``i_axis``, wrapped to ``dtype``; no operand."""
 
     shape: tuple[int, ...]
     axis: int
     dtype: DType = DType.INT64
-
-    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", DType(self.dtype))

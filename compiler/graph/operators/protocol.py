@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from ...errors import GraphError
 from ..types import TensorType
 
-__all__ = ["Array", "Fusion", "Opaque", "TensorOperator", "require", "require_inputs"]
+__all__ = [
+    "Array",
+    "Elementwise",
+    "Fusion",
+    "Movement",
+    "Opaque",
+    "TensorOperator",
+    "require",
+    "require_inputs",
+]
 
 Array = NDArray[Any]
 
@@ -49,6 +58,20 @@ class TensorOperator(Protocol):
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The results, of exactly the types that ``result`` gives: the operator's meaning."""
+
+
+class Elementwise:
+    """An operator on each element."""
+
+    __slots__ = ()
+    fusion: ClassVar[Fusion] = Fusion.ELEMENTWISE
+
+
+class Movement:
+    """An operator that moves elements."""
+
+    __slots__ = ()
+    fusion: ClassVar[Fusion] = Fusion.MOVEMENT
 
 
 class Opaque:

@@ -83,9 +83,7 @@ class _Aligning:
 
     def __post_init__(self) -> None:
         graph = self.graph
-        self.builder = GraphBuilder(
-            list(graph.inputs), [], dict(graph.constants), dict(graph.types)
-        )
+        self.builder = GraphBuilder.over(graph)
         for node in graph.nodes:
             first, joins = 0, is_channel_concatenation(node, graph.types[node.output])
             for name in node.inputs if joins or isinstance(node.operator, Assemble) else ():

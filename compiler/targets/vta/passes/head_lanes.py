@@ -169,10 +169,7 @@ class _Widening:
     """Tensors that have their new channels already."""
 
     def __post_init__(self) -> None:
-        graph = self.graph
-        self.builder = GraphBuilder(
-            list(graph.inputs), [], dict(graph.constants), dict(graph.types)
-        )
+        self.builder = GraphBuilder.over(self.graph)
 
     def run(self) -> Graph:
         """The rewritten graph."""

@@ -67,9 +67,7 @@ class _Moving:
 
     def __post_init__(self) -> None:
         graph = self.graph
-        self.builder = GraphBuilder(
-            list(graph.inputs), [], dict(graph.constants), dict(graph.types)
-        )
+        self.builder = GraphBuilder.over(graph)
         self.producers = {node.output: node for node in graph.nodes}
 
     def visit(self, node: Node) -> None:

@@ -31,7 +31,7 @@ class OwnBorders:
         wholes = _wholes(graph)
         fills: dict[str, int] = {}
         copies: dict[tuple[str, int], str] = {}
-        builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
+        builder = GraphBuilder.over(graph)
         for node in graph.nodes:
             fill = _fill(node)
             if fill is not None:

@@ -73,7 +73,7 @@ class OwnParts:
         if not joins:
             return graph
         uses = [name for node in joins for name in node.inputs]
-        builder = GraphBuilder(list(graph.inputs), [], dict(graph.constants), dict(graph.types))
+        builder = GraphBuilder.over(graph)
         for node in graph.nodes:
             if node not in joins:
                 builder.nodes.append(node)

@@ -78,10 +78,7 @@ class _Splitting:
     """Tensors that are such a tensor with its heads last."""
 
     def __post_init__(self) -> None:
-        graph = self.graph
-        self.builder = GraphBuilder(
-            list(graph.inputs), [], dict(graph.constants), dict(graph.types)
-        )
+        self.builder = GraphBuilder.over(self.graph)
 
     def visit(self, node: Node) -> None:
         """Add a node, or what stands for it."""
