@@ -19,7 +19,7 @@ from .operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, 
 from .operators.reductions import Reduce, ReduceFunction
 from .operators.rows import SoftmaxRows
 
-__all__ = ["Term", "concatenate", "einsum", "saturated"]
+__all__ = ["Term", "concatenate", "einsum", "saturated", "standardized", "widened"]
 
 if TYPE_CHECKING:
     from .operators.protocol import Array
@@ -295,3 +295,16 @@ def saturated(x: Term, dtype: DType) -> Term:
     x = x.rint()
     x = (x >= low).where(x, low, x.dtype)
     return (x <= high).where(x, high, x.dtype).cast(dtype)
+
+
+def standardized(x: Term, axes: Sequence[int], epsilon: float) -> tuple[Term, Term, Term]:
+    """``(x - mean) / sqrt(variance + epsilon)`` over ``axes``; the mean; the inverse deviation."""
+    mean = x.mean(*axes, keep=True)
+    centred = x - mean
+    inverse = 1.0 / ((centred * centred).mean(*axes, keep=True) + epsilon).sqrt()
+    return centred * inverse, mean, inverse
+
+
+def widened(x: Term) -> Term:
+    """In float32, where it is a narrower float."""
+    return x.cast(DType.FLOAT32) if x.dtype in (DType.FLOAT16, DType.BFLOAT16) else x

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
-from ...graph.formulas import Term
+from ...graph.formulas import Term, standardized, widened
 from ...graph.operators.quantization import DequantizeLinear
 from ...graph.operators.rows import SoftmaxRows
 from ...graph.operators.windows import WindowFunction, WindowReduce
@@ -12,12 +12,7 @@ from .context import Converter, ImportContext
 from .inputs import Inputs, optional_term, term
 from .node import OnnxNode
 
-__all__ = ["NORMALISATIONS", "widened"]
-
-
-def widened(x: Term) -> Term:
-    """In float32, where it is narrower."""
-    return x.cast(DType.FLOAT32) if x.dtype in (DType.FLOAT16, DType.BFLOAT16) else x
+__all__ = ["NORMALISATIONS"]
 
 
 def _by_channel(value: Term, rank: int, dtype: DType) -> Term:
@@ -48,21 +43,13 @@ def convert_batch_normalization(context: ImportContext, node: OnnxNode, inputs: 
     return tuple(results)
 
 
-def _standardized(x: Term, axes: tuple[int, ...], epsilon: float) -> tuple[Term, Term, Term]:
-    """``(x - mean) / sqrt(variance + epsilon)`` over ``axes``; the mean; the inverse deviation."""
-    mean = x.mean(*axes, keep=True)
-    centred = x - mean
-    inverse = 1.0 / ((centred * centred).mean(*axes, keep=True) + epsilon).sqrt()
-    return centred * inverse, mean, inverse
-
-
 def convert_instance_normalization(
     context: ImportContext, node: OnnxNode, inputs: Inputs
 ) -> Inputs:
     """Standardised over the spatial dimensions."""
     given, scale, bias = (term(context, node, inputs, place) for place in range(3))
     x = widened(given)
-    y, _, _ = _standardized(x, tuple(range(2, x.rank)), node.real("epsilon", 1e-5))
+    y, _, _ = standardized(x, tuple(range(2, x.rank)), node.real("epsilon", 1e-5))
     scale, bias = (_by_channel(value, x.rank, x.dtype) for value in (scale, bias))
     return ((y * scale + bias).cast(given.dtype).tensor,)
 
@@ -73,7 +60,7 @@ def convert_layer_normalization(context: ImportContext, node: OnnxNode, inputs: 
     bias = optional_term(context, inputs, 2)
     x = widened(given)
     axes = tuple(range(node.integer("axis", -1) % x.rank, x.rank))
-    y, mean, inverse = _standardized(x, axes, node.real("epsilon", 1e-5))
+    y, mean, inverse = standardized(x, axes, node.real("epsilon", 1e-5))
     y = y.cast(given.dtype) * scale
     if bias is not None:
         y = y + bias
@@ -98,7 +85,7 @@ def convert_group_normalization(context: ImportContext, node: OnnxNode, inputs: 
     if groups < 1 or channels % groups:
         raise ModelError(f"{node}: {groups} groups of {channels} channels")
     grouped = x.reshape(x.shape[0], groups, -1)
-    y, _, _ = _standardized(grouped, (2,), node.real("epsilon", 1e-5))
+    y, _, _ = standardized(grouped, (2,), node.real("epsilon", 1e-5))
     if scale.shape == (groups,) and context.opset < 21:
         y = y * scale.cast(x.dtype).reshape(groups, 1) + bias.cast(x.dtype).reshape(groups, 1)
         return (y.reshape(*x.shape).cast(given.dtype).tensor,)

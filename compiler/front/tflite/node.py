@@ -68,6 +68,12 @@ class Node:
             raise ModelError(f"{self}: output {place} is left out; it is required")
         return self.tensors[self.operation.outputs[place]]
 
+    @property
+    def is_quantised(self) -> bool:
+        """Whether the first input has 8 or 16 bits, and a scale."""
+        small = self.term(0).dtype in (*BYTES, DType.INT16)
+        return small and self.info(0).quantization is not None
+
     def scale(self, place: int) -> Quantization:
         """How the input at ``place`` is quantised.  Raises ModelError when it is not."""
         return self._quantization(self.info(place))

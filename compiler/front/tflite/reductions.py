@@ -11,7 +11,7 @@ from ...graph.operators.integer.products import Conv2d
 from ...graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
 from ...graph.operators.windows import WindowFunction, WindowReduce
 from .arithmetic import inverse_root, scaled_by
-from .node import BYTES, Converter, Node
+from .node import Converter, Node
 from .products import is_bytes, requantized
 from .quantized import limits_of, quantize_multiplier, signed_zero
 from .sixteen import scaled_wide
@@ -27,11 +27,6 @@ def _axes(node: Node, rank: int) -> tuple[int, ...]:
     return tuple(sorted({node.axis(axis, rank) for axis in node.integers(1)}))
 
 
-def _is_quantised(node: Node) -> bool:
-    small = node.term(0).dtype in (*BYTES, DType.INT16)
-    return small and node.info(0).quantization is not None
-
-
 def _mean_factors(node: Node, count: int) -> tuple[int, int]:
     """Multiplier and shift of a mean of ``count`` elements."""
     multiplier, shift = quantize_multiplier(node.scale(0).scale / node.result_scale().scale)
@@ -45,7 +40,7 @@ def convert_mean(node: Node) -> Term:
     axes, keep = _axes(node, x.rank), bool(node.attribute("keep_dims"))
     count = prod(x.shape[axis] for axis in axes)
     node.require(count > 0, "an element")
-    if not _is_quantised(node):
+    if not node.is_quantised:
         if not axes:
             return x
         if x.dtype == DType.INT32:
@@ -83,7 +78,7 @@ def convert_sum(node: Node) -> Term:
     """The sum over axes."""
     x = node.term(0)
     axes, keep = _axes(node, x.rank), bool(node.attribute("keep_dims"))
-    if _is_quantised(node):
+    if node.is_quantised:
         factors = quantize_multiplier(node.scale(0).scale / node.result_scale().scale)
         return _scaled_sum(node, x, axes, keep, factors)
     return x.sum(*axes, keep=keep) if axes else x
@@ -95,7 +90,7 @@ def _reduction(function: ReduceFunction) -> Converter:
     def convert(node: Node) -> Term:
         x = node.term(0)
         axes = _axes(node, x.rank)
-        if function is ReduceFunction.PRODUCT and _is_quantised(node):
+        if function is ReduceFunction.PRODUCT and node.is_quantised:
             return _product_of_integers(node, x, axes)
         if not axes:
             return x

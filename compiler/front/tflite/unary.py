@@ -11,18 +11,13 @@ from ...graph.ir import Array
 from ...graph.operators.elementwise import Bitcast, UnaryFunction
 from ...graph.operators.integer.fixed_point import scaled
 from .arithmetic import inverse_root, scaled_by
-from .node import BYTES, Converter, Node
+from .node import Converter, Node
 from .quantized import limits_of, quantize_multiplier
 from .tables import by_samples, tabled
 
 __all__ = ["UNARY"]
 
 F32 = np.float32
-
-
-def _is_quantised(node: Node) -> bool:
-    small = node.term(0).dtype in (*BYTES, DType.INT16)
-    return small and node.info(0).quantization is not None
 
 
 def _function(
@@ -34,7 +29,7 @@ def _function(
         x = node.term(0)
         if node.info(0).quantization is None or x.dtype.is_float or x.dtype == DType.INT32:
             return real(x)
-        if table is None or not _is_quantised(node):
+        if table is None or not node.is_quantised:
             raise node.unsupported(f"{x.dtype} that is quantised")
         return tabled(node, x, by_samples(node, table))
 
@@ -44,7 +39,7 @@ def _function(
 def convert_abs(node: Node) -> Term:
     """``|x|``."""
     x = node.term(0)
-    if not _is_quantised(node):
+    if not node.is_quantised:
         return x.abs()
     given, wanted = node.scale(0), node.result_scale()
     factors = quantize_multiplier(float(F32(given.scale) / F32(wanted.scale)))
@@ -60,7 +55,7 @@ def convert_abs(node: Node) -> Term:
 def convert_sqrt(node: Node) -> Term:
     """The root; quotients of integers are truncated."""
     x = node.term(0)
-    if not _is_quantised(node):
+    if not node.is_quantised:
         return x.sqrt()
     given, wanted = node.scale(0), node.result_scale()
 
@@ -74,7 +69,7 @@ def convert_sqrt(node: Node) -> Term:
 def convert_rsqrt(node: Node) -> Term:
     """``1 / sqrt(x)``; of bytes in fixed point, of int16 by samples; the largest of 0."""
     x = node.term(0)
-    if not _is_quantised(node):
+    if not node.is_quantised:
         return 1.0 / x.sqrt()
     given, wanted = node.scale(0), node.result_scale()
     last = limits_of(x.dtype)[1]
@@ -101,7 +96,7 @@ def _inverse_roots(x: Array, scale: np.float32) -> Array:
 def convert_log(node: Node) -> Term:
     """The natural logarithm; the least of what has none."""
     x = node.term(0)
-    if not _is_quantised(node):
+    if not node.is_quantised:
         return x.log()
     wanted = node.result_scale()
     least = F32(limits_of(x.dtype)[0] - wanted.zero_point) * F32(wanted.scale)

@@ -4,10 +4,9 @@ from math import pi, sqrt
 
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
-from ...graph.formulas import Term
+from ...graph.formulas import Term, widened
 from ...graph.operators.elementwise import UnaryFunction as U
 from .context import Context, Converter, Number
-from .promotion import wide
 
 __all__ = ["ACTIVATIONS"]
 
@@ -29,17 +28,17 @@ def relu6(context: Context, x: Term) -> Term:
 
 def sigmoid(context: Context, x: Term) -> Term:
     """``1 / (1 + exp(-x))``."""
-    return wide(x.cast(context.dtype)).sigmoid().cast(context.dtype)
+    return widened(x.cast(context.dtype)).sigmoid().cast(context.dtype)
 
 
 def silu(context: Context, x: Term) -> Term:
     """``x * sigmoid(x)``."""
-    return (wide(x) * wide(x).sigmoid()).cast(x.dtype)
+    return (widened(x) * widened(x).sigmoid()).cast(x.dtype)
 
 
 def gelu(context: Context, x: Term, approximate: str = "none") -> Term:
     """``x * Phi(x)``, Phi of the normal distribution, or its approximation by tanh."""
-    given, x = x, wide(x)
+    given, x = x, widened(x)
     if approximate == "tanh":
         inner = (x + x * x * x * 0.044715) * sqrt(2 / pi)
         return (x * 0.5 * (inner.tanh() + 1.0)).cast(given.dtype)
@@ -72,7 +71,7 @@ def elu(
     context: Context, x: Term, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1
 ) -> Term:
     """``scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))``."""
-    wider = wide(x)
+    wider = widened(x)
     low = ((wider * input_scale).exp() - 1.0) * (alpha * scale)
     return (wider > 0.0).where(wider * scale, low, wider.dtype).cast(x.dtype)
 
@@ -89,26 +88,26 @@ def selu(context: Context, x: Term) -> Term:
 
 def softplus(context: Context, x: Term, beta: Number = 1, threshold: Number = 20) -> Term:
     """``log(1 + exp(beta * x)) / beta``; ``x`` itself above the threshold."""
-    scaled = wide(x) * beta
+    scaled = widened(x) * beta
     soft = scaled.softplus() / float(beta)
-    return (scaled > threshold).where(wide(x), soft, soft.dtype).cast(x.dtype)
+    return (scaled > threshold).where(widened(x), soft, soft.dtype).cast(x.dtype)
 
 
 def log_sigmoid(context: Context, x: Term) -> Term:
     """``log(sigmoid(x))``."""
-    return (-(-wide(x)).softplus()).cast(x.dtype)
+    return (-(-widened(x)).softplus()).cast(x.dtype)
 
 
 def mish(context: Context, x: Term) -> Term:
     """``x * tanh(softplus(x))``."""
-    return (wide(x) * wide(x).softplus().tanh()).cast(x.dtype)
+    return (widened(x) * widened(x).softplus().tanh()).cast(x.dtype)
 
 
 def glu(context: Context, x: Term, dim: int = -1) -> Term:
     """One half times the sigmoid of the other."""
     half = x.shape[dim] // 2
-    gate = wide(x.slice(dim, half, 2 * half)).sigmoid()
-    return (wide(x.slice(dim, 0, half)) * gate).cast(x.dtype)
+    gate = widened(x.slice(dim, half, 2 * half)).sigmoid()
+    return (widened(x.slice(dim, 0, half)) * gate).cast(x.dtype)
 
 
 def softshrink(context: Context, x: Term, lambd: Number = 0.5) -> Term:
@@ -150,7 +149,9 @@ def softmax(
     """``exp(x - max)`` over its sum."""
     if x.rank == 0:
         return x.constant(1.0, context.dtype)
-    return wide(x.cast(dtype or x.dtype)).cast(_at_least_float(x)).softmax(dim).cast(context.dtype)
+    return (
+        widened(x.cast(dtype or x.dtype)).cast(_at_least_float(x)).softmax(dim).cast(context.dtype)
+    )
 
 
 def log_softmax(
@@ -163,7 +164,7 @@ def log_softmax(
     """``x - max - log(sum(exp(x - max)))``."""
     if x.rank == 0:
         return x.constant(0.0, context.dtype)
-    given = wide(x.cast(dtype or x.dtype)).cast(_at_least_float(x))
+    given = widened(x.cast(dtype or x.dtype)).cast(_at_least_float(x))
     shifted = given - given.max(dim, keep=True)
     return (shifted - shifted.exp().sum(dim, keep=True).log()).cast(context.dtype)
 

@@ -6,11 +6,10 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
-from ...graph.formulas import Term
+from ...graph.formulas import Term, widened
 from ...graph.operators.elementwise import UnaryFunction as U
 from ...graph.products import matmul
 from .context import Context, Converter
-from .promotion import wide
 
 __all__ = ["ATTENTION"]
 
@@ -30,7 +29,7 @@ def attention(
     if dropout_p:
         raise UnsupportedOperatorError(f"{context.where}: dropout in training; use model.eval()")
     given = query
-    query, key, value = wide(query), wide(key), wide(value)
+    query, key, value = widened(query), widened(key), widened(value)
     if enable_gqa and key.shape[-3] != query.shape[-3]:
         key, value = (_shared_heads(each, query.shape[-3]) for each in (key, value))
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale

@@ -5,23 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dtypes import DType
-from ...graph.formulas import Term
+from ...graph.formulas import Term, standardized, widened
 from .context import Context, Converter
-from .promotion import wide
 
 __all__ = ["NORMALISATIONS"]
 
 
 def _channels(value: Term, x: Term) -> Term:
     return value.cast(x.dtype).reshape(-1, *(1,) * (x.rank - 2))
-
-
-def _standardized(x: Term, axes: Sequence[int], eps: float) -> tuple[Term, Term, Term]:
-    """``(x - mean) / sqrt(variance + eps)``; mean and inverse deviation, with dimensions of 1."""
-    mean = x.mean(*axes, keep=True)
-    centred = x - mean
-    inverse = 1.0 / ((centred * centred).mean(*axes, keep=True) + eps).sqrt()
-    return centred * inverse, mean, inverse
 
 
 def batch_norm(
@@ -37,10 +28,10 @@ def batch_norm(
     cudnn_enabled: bool = False,
 ) -> Term:
     """Channels standardised by the running statistics; by those of ``x`` in training."""
-    given, x = x, wide(x)
+    given, x = x, widened(x)
     axes = [axis for axis in range(x.rank) if axis != 1]
     if training or running_mean is None or running_var is None:
-        y, _, _ = _standardized(x, axes, eps)
+        y, _, _ = standardized(x, axes, eps)
         y = y if weight is None else y * _channels(weight, x)
         return (y if bias is None else y + _channels(bias, x)).cast(given.dtype)
     factor = 1.0 / (_channels(running_var, x) + eps).sqrt()
@@ -67,7 +58,7 @@ def native_batch_norm(
         empty = context.term(np.zeros(0), DType.FLOAT32)
         return y, empty, empty
     axes = [axis for axis in range(x.rank) if axis != 1]
-    _, mean, inverse = _standardized(wide(x), axes, eps)
+    _, mean, inverse = standardized(widened(x), axes, eps)
     return y, mean.reshape(-1), inverse.reshape(-1)
 
 
@@ -86,7 +77,7 @@ def instance_norm(
     """Standardised over the spatial dimensions."""
     if not use_input_stats:
         return batch_norm(context, x, weight, bias, running_mean, running_var, False, momentum, eps)
-    y, _, _ = _standardized(wide(x), range(2, x.rank), eps)
+    y, _, _ = standardized(widened(x), range(2, x.rank), eps)
     y = y if weight is None else y * _channels(weight, y)
     return (y if bias is None else y + _channels(bias, y)).cast(x.dtype)
 
@@ -100,9 +91,9 @@ def native_layer_norm(
     eps: float = 1e-5,
 ) -> tuple[Term, ...]:
     """Standardised over the last dimensions; mean and inverse deviation too."""
-    given, x = x, wide(x)
+    given, x = x, widened(x)
     axes = range(x.rank - len(normalized_shape), x.rank)
-    y, mean, inverse = _standardized(x, axes, eps)
+    y, mean, inverse = standardized(x, axes, eps)
     y = y if weight is None else y * weight.cast(y.dtype)
     return (y if bias is None else y + bias.cast(y.dtype)).cast(given.dtype), mean, inverse
 
@@ -132,7 +123,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Term:
     """``x / sqrt(mean(x * x) + eps) * weight``."""
-    given, x = x, wide(x)
+    given, x = x, widened(x)
     axes = range(x.rank - len(normalized_shape), x.rank)
     eps = EPSILON.get(x.dtype, 2.0**-23) if eps is None else eps
     y = x * (1.0 / ((x * x).mean(*axes, keep=True) + eps).sqrt())
@@ -170,8 +161,8 @@ def native_group_norm(
 def _grouped(
     x: Term, groups: int, weight: Term | None, bias: Term | None, eps: float
 ) -> tuple[Term, ...]:
-    wider = wide(x)
-    y, mean, inverse = _standardized(wider.reshape(x.shape[0], groups, -1), (2,), eps)
+    wider = widened(x)
+    y, mean, inverse = standardized(wider.reshape(x.shape[0], groups, -1), (2,), eps)
     y = y.reshape(*x.shape)
     y = y if weight is None else y * _channels(weight, y)
     y = y if bias is None else y + _channels(bias, y)

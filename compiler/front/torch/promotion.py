@@ -6,7 +6,7 @@ from ...dtypes import DType
 from ...graph.formulas import Term
 from .context import Context, Number
 
-__all__ = ["as_term", "common_type", "promoted", "wide"]
+__all__ = ["as_term", "common_type", "promoted"]
 
 
 def common_type(*operands: Term | Number) -> DType:
@@ -58,8 +58,3 @@ def promoted(context: Context, a: Term | Number, b: Term | Number) -> tuple[Term
     """Two operands in their common type."""
     dtype = common_type(a, b)
     return as_term(context, a, dtype), as_term(context, b, dtype)
-
-
-def wide(x: Term) -> Term:
-    """In float32, where it is a narrower float."""
-    return x.cast(DType.FLOAT32) if x.dtype in (DType.FLOAT16, DType.BFLOAT16) else x

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dtypes import DType
-from ...graph.formulas import Term
+from ...graph.formulas import Term, widened
 from ...graph.operators.elementwise import UnaryFunction as U
 from ...graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
 from ...graph.operators.sorting import Sort
 from .context import Context, Converter, Number
-from .promotion import wide
 from .views import axis_of
 
 __all__ = ["REDUCTIONS"]
@@ -49,7 +48,7 @@ def mean(
     context: Context, x: Term, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None
 ) -> Term:
     """The mean."""
-    given = wide(x.cast(context.dtype))
+    given = widened(x.cast(context.dtype))
     axes = _axes(x, dim)
     count = int(np.prod([x.shape[axis] for axis in axes]))
     if not count:
@@ -106,7 +105,7 @@ def _moments(
 ) -> tuple[Term, Term]:
     """Variance and mean."""
     axes = _axes(x, dim)
-    given = wide(x)
+    given = widened(x)
     count = int(np.prod([x.shape[axis] for axis in axes]))
     centre = given.sum(*axes, keep=True) / max(count, 1) if axes else given
     apart = given - centre
@@ -189,7 +188,7 @@ def norm(
     dtype: DType | None = None,
 ) -> Term:
     """``sum(|x| ** p) ** (1 / p)``; the largest or smallest magnitude for infinities."""
-    size, p = wide(x.cast(context.dtype)).abs(), 2 if p is None else p
+    size, p = widened(x.cast(context.dtype)).abs(), 2 if p is None else p
     if p in (float("inf"), float("-inf")):
         function = ReduceFunction.MAX if p > 0 else ReduceFunction.MIN
         return _reduced(size, function, dim, keepdim).cast(context.dtype)

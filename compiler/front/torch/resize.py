@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dtypes import DType
-from ...graph.formulas import Term, einsum
+from ...graph.formulas import Term, einsum, widened
 from ...graph.taps import along
 from .context import Context, Converter
-from .promotion import wide
 
 __all__ = ["RESIZE"]
 
@@ -98,7 +97,7 @@ def _blending(taps: Taps) -> Converter:
     ) -> Term:
         """Weighted sums of neighbours."""
         factors = _factors(scale_factors, scales, scales_d, scales_h, scales_w)
-        result = wide(x) if x.dtype.is_float else x.cast(DType.FLOAT32)
+        result = widened(x) if x.dtype.is_float else x.cast(DType.FLOAT32)
         for axis, (size, step) in enumerate(_sizes(x, output_size, factors), 2):
             context.require_room(size)
             length, numbers = x.shape[axis], np.arange(size, dtype=np.float64)
@@ -132,7 +131,7 @@ def _smooth(reach: float, weigh: Callable[[Floats], Floats]) -> Converter:
     ) -> Term:
         """Weighted sums of all that a smaller picture's element covers."""
         factors = _factors(scale_factors, scales_h, scales_w)
-        result = wide(x) if x.dtype.is_float else x.cast(DType.FLOAT32)
+        result = widened(x) if x.dtype.is_float else x.cast(DType.FLOAT32)
         for axis, (size, step) in enumerate(_sizes(x, output_size, factors), 2):
             length = x.shape[axis]
             context.require_room(size, length)

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DType
-from ...graph.formulas import Term, concatenate, einsum
+from ...graph.formulas import Term, concatenate, einsum, widened
 from ...graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce
 from .context import Context, Converter
 from .contractions import many
-from .promotion import wide
 
 __all__ = ["WINDOWS"]
 
@@ -97,7 +96,7 @@ def _average_pool(rank: int) -> Converter:
         pads = _pads(x.shape[2:], kernel, strides, ones, padding, ceil_mode)
         axes = tuple(range(2, 2 + rank))
         operator = WindowReduce(axes, kernel, strides, ones, pads, WindowFunction.ADD)
-        sums = context.emitted(operator, wide(x))
+        sums = context.emitted(operator, widened(x))
         if divisor_override:
             return (sums / divisor_override).cast(x.dtype)
         context.require_room(*x.shape[2:])
@@ -134,12 +133,12 @@ def _adaptive_average(rank: int) -> Converter:
         wanted, axes = _wanted(x, output_size, rank), range(2, 2 + rank)
         sizes = x.shape[2:]
         if all(want == 1 for want in wanted):
-            return wide(x).mean(*axes, keep=True).cast(x.dtype)
+            return widened(x).mean(*axes, keep=True).cast(x.dtype)
         if all(want and not size % want for size, want in zip(sizes, wanted, strict=True)):
             kernel = tuple(size // want for size, want in zip(sizes, wanted, strict=True))
             found: Any = _average_pool(rank)(context, x, kernel)
             return found
-        result = wide(x)
+        result = widened(x)
         for axis, want in zip(axes, wanted, strict=True):
             context.require_room(want, x.shape[axis])
             matrix = np.zeros((want, x.shape[axis]))

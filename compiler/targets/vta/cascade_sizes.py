@@ -17,6 +17,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import RowCosts, Traffic
 from .rows import Reader, RowRing
+from .schedules import divisors
 from .strips import Stripes, stripes_of
 
 __all__ = ["CascadeSizes"]
@@ -130,7 +131,7 @@ class CascadeSizes:
             return []
         tried = dict.fromkeys(
             tuple(_heights(stripes, height, config))
-            for height in _divisors(stripes[-1].output.height)[:MOST_HEIGHTS]
+            for height in divisors(stripes[-1].output.height)[:MOST_HEIGHTS]
         )
         tried[(1,) * len(stripes)] = None
         return [_shape(stripes, first, rows) for rows in tried]
@@ -146,10 +147,6 @@ class CascadeSizes:
             and each.turns not in self._results
             and sum(each.turns in other.reads for other in stripes) == 1
         )
-
-
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0]
 
 
 def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:

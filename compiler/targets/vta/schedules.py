@@ -35,6 +35,7 @@ __all__ = [
     "Schedules",
     "Tiling",
     "default_tiling",
+    "divisors",
     "tiled",
 ]
 
@@ -193,12 +194,12 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
             f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
-    blocks = _divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
+    blocks = divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
     if kernel.by_rows:
         blocks = [extents["c"]]
         most = min(limits.acc_words, limits.rows * extents["c"])
         limits = replace(limits, acc_words=most)
-    columns = [extents["x"]] if slides(kernel) and not has_sums else _divisors(extents["x"])
+    columns = [extents["x"]] if slides(kernel) and not has_sums else divisors(extents["x"])
     sizes = _tile(extents, reduced, limits, blocks, columns, grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
     return Tiling(sizes, outer, depth, apart=kernel.apart)
@@ -247,7 +248,8 @@ def _inside(function: Function) -> list[str]:
     ]
 
 
-def _divisors(number: int) -> list[int]:
+def divisors(number: int) -> list[int]:
+    """All of them, ascending."""
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
@@ -272,7 +274,7 @@ def _tile(
         wanted = min(limits.acc_words, wanted)
     best, best_key = None, None
     above: dict[str, int] | None = None
-    for c, y, x in product(blocks, _divisors(extents["y"]), columns):
+    for c, y, x in product(blocks, divisors(extents["y"]), columns):
         words = c * y * x
         if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue

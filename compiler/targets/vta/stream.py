@@ -17,7 +17,7 @@ from .layers.lower import ADDEND
 from .nest import Kernel, Ref, Total
 from .read_nests import BYTE, HIGH, LOW
 from .row_problems import ROW_PARTS
-from .schedules import AXES, Scheduled, Tiling
+from .schedules import AXES, Scheduled, Tiling, divisors
 from .tile_estimate import CONSTANTS, Estimator, Tile
 from .windows import SLOTS, Window, localized, windows_of
 
@@ -120,7 +120,7 @@ def _in_parts(kernel: Kernel, sizes: Iterable[Mapping[str, int]]) -> Iterator[di
     count = kernel.extents.get("k", 1)
     for each in sizes if count > 1 else ():
         if each["k"] == count:
-            yield {**each, "k": _divisors(count)[-2]}
+            yield {**each, "k": divisors(count)[-2]}
 
 
 def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int, price: float = 0.0) -> Tile:
@@ -192,8 +192,8 @@ def _sizes(
     for name in CONSTANTS.keys() & refs.keys():
         most = _room(kernel, taps, CONSTANTS[name], config)
         if parts:
-            parts["k"] = max(d for d in _divisors(extents["k"]) if d * taps <= most)
-    for sizes in product(*(_divisors(extents[axis]) for axis in AXES)):
+            parts["k"] = max(d for d in divisors(extents["k"]) if d * taps <= most)
+    for sizes in product(*(divisors(extents[axis]) for axis in AXES)):
         if _parted(kernel) and 2 * sizes[0] > config.par_depth:
             continue
         if "acc" in refs and prod(sizes) > config.bank_words(Memory.ACC):
@@ -218,7 +218,7 @@ def _parts_held(
     moved = (each for each in read if each.indices[0].coefficient("k"))
     if part == count or all(activations[each.buffer.name].image for each in moved):
         return []
-    return [part * parts for parts in _divisors(count // part)[:-1]]
+    return [part * parts for parts in divisors(count // part)[:-1]]
 
 
 def _room(kernel: Kernel, taps: int, memory: Memory, config: HardwareConfig) -> int:
@@ -230,7 +230,3 @@ def _room(kernel: Kernel, taps: int, memory: Memory, config: HardwareConfig) -> 
             f"window, {depth} available; use a configuration with a deeper {memory.name}"
         )
     return depth // 2 if taps <= depth // 2 else depth
-
-
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0]

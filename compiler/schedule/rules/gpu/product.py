@@ -16,7 +16,7 @@ from ....loops.expressions import (
     Variable,
 )
 from ....loops.ir import Allocate, Block, For, Stmt, Update
-from ....loops.traverse import expressions, loads, variables
+from ....loops.traverse import loads, variables
 
 __all__ = ["Product", "factor", "product_of"]
 
@@ -69,7 +69,7 @@ def product_of(body: Stmt) -> Product | None:
     *outer, p, q = loops
     k = inner.variable, int(inner.extent.value)
     first, second = factors[0], factors[1]
-    used = [_names(value.left), _names(value.right)]
+    used = [variables(value.left), variables(value.right)]
     if q[0] in used[0]:
         used.reverse()
         first, second = second, first
@@ -124,7 +124,3 @@ def _whole(load: Load, name: str) -> int:
 
 def _reads(expr: Expr) -> bool:
     return any(loads(expr))
-
-
-def _names(expr: Expr) -> set[str]:
-    return {each.name for each in expressions(expr) if isinstance(each, Variable)}
