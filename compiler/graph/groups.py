@@ -18,7 +18,7 @@ then writes less.
 As all consumers are inside, no path leaves a group and comes back: groups are never in a cycle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .ir import Graph, Node
@@ -51,22 +51,17 @@ class _Group:
 
 def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:
     """The groups, in an order in which they can run; each in the order of the graph."""
-    consumers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            consumers.setdefault(name, []).append(node)
-    producers = {name: node for node in graph.nodes for name in node.outputs}
     outputs = set(graph.outputs)
     chosen: dict[int, _Group] = {}
     order: list[_Group] = []
     for node in reversed(graph.nodes):
         group = None
         if len(node.outputs) == 1 and node.output not in outputs:
-            readers = consumers.get(node.output, [])
+            readers = graph.consumers(node.output)
             groups = {id(chosen[id(each)]): chosen[id(each)] for each in readers}
             if len(groups) == 1:
                 (candidate,) = groups.values()
-                apart = candidate.anchor is not None and _narrows(graph, node, producers)
+                apart = candidate.anchor is not None and _narrows(graph, node)
                 if not apart and _may_join(graph, node, candidate, readers):
                     group = candidate
         if group is None:
@@ -119,14 +114,14 @@ def _is_part_of_bytes(graph: Graph, node: Node) -> bool:
     )
 
 
-def _narrows(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
+def _narrows(graph: Graph, node: Node) -> bool:
     """Whether ``node`` ends an epilogue of a contraction, of fewer bytes than the contraction's."""
     kind = graph.types[node.output]
     while _fusion(node) is Fusion.ELEMENTWISE:
         before = [
-            producers[name]
+            made
             for name in node.inputs
-            if name in producers and graph.types[name].shape == kind.shape
+            if (made := graph.producer(name)) and graph.types[name].shape == kind.shape
         ]
         if len(before) != 1:
             return False

@@ -30,12 +30,11 @@ class BytePairs:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        producers = {name: node for node in graph.nodes for name in node.outputs}
         found: dict[str, tuple[Bytes, Bytes]] = {}
         for node in graph.nodes:
             if not _is_large_product(node.operator):
                 continue
-            first, second = (bytes_of(graph, producers, name) for name in node.inputs)
+            first, second = (bytes_of(graph, name) for name in node.inputs)
             if first and second:
                 found[node.output] = first, second
 

@@ -39,12 +39,11 @@ class ByteProducts:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        producers = {name: node for node in graph.nodes for name in node.outputs}
         found = {
             node.output: bytes_
             for node in graph.nodes
             if _takes_bytes(graph, node, self.by_rows)
-            and (bytes_ := bytes_of(graph, producers, node.inputs[0]))
+            and (bytes_ := bytes_of(graph, node.inputs[0]))
         }
 
         def formula(node: Node, bytes_: Bytes, term: Terms) -> Term:
@@ -92,16 +91,16 @@ def turned(operator: Contract) -> Contract:
     return replace(operator, operands=(first, (columns, rows)))
 
 
-def bytes_of(graph: Graph, producers: dict[str, Node], name: str) -> Bytes | None:
+def bytes_of(graph: Graph, name: str) -> Bytes | None:
     """The bytes whose difference from a zero point ``name`` is, and the zero point if any."""
-    node, zero = producers.get(name), None
+    node, zero = graph.producer(name), None
     if node and isinstance(node.operator, Binary):
         if node.operator.function is not BinaryFunction.SUB:
             return None
         zero = node.inputs[1]
         if graph.types[zero].elements != 1:
             return None
-        node = producers.get(node.inputs[0])
+        node = graph.producer(node.inputs[0])
     if node is None or not isinstance(node.operator, Cast):
         return None
     (x,) = node.inputs

@@ -75,7 +75,6 @@ class ExactProducts:
 class _Matcher:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.producers = {name: node for node in graph.nodes for name in node.outputs}
         self.readers: dict[str, int] = dict.fromkeys(graph.outputs, 2)
         for node in graph.nodes:
             for name in node.inputs:
@@ -108,12 +107,12 @@ class _Matcher:
         return found if fits and self.bias_fits(found) else None
 
     def only(self, name: str) -> Node | None:
-        return self.producers.get(name) if self.readers.get(name) == 1 else None
+        return self.graph.producer(name) if self.readers.get(name) == 1 else None
 
     def operand(self, name: str) -> _Operand | None:
-        node, shape = self.producers.get(name), None
+        node, shape = self.graph.producer(name), None
         if node and isinstance(node.operator, Reshape):
-            shape, node = node.operator.shape, self.producers.get(node.inputs[0])
+            shape, node = node.operator.shape, self.graph.producer(node.inputs[0])
         if node is None or not isinstance(node.operator, DequantizeLinear):
             return None
         return _Operand(node, shape)
@@ -131,7 +130,7 @@ class _Matcher:
         if all(name in self.graph.constants for name in scales):
             found, a, b = (self.graph.constants[name].reshape(-1) for name in scales)
             return found.size in (1, (a * b).size) and bool(np.array_equal(found, a * b))
-        made = self.producers.get(scales[0])
+        made = self.graph.producer(scales[0])
         if made is None or not isinstance(made.operator, Binary):
             return False
         return made.operator.function is BinaryFunction.MUL and {
@@ -140,7 +139,7 @@ class _Matcher:
 
     def source(self, name: str) -> str:
         """The tensor that ``name`` is, perhaps in another shape."""
-        node = self.producers.get(name)
+        node = self.graph.producer(name)
         return self.source(node.inputs[0]) if node and isinstance(node.operator, Reshape) else name
 
 

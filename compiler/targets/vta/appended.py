@@ -1,6 +1,5 @@
 """Tensors that follow each other in DRAM: what the host gives, then what a program adds."""
 
-from collections.abc import Mapping, Sequence
 from types import UnionType
 
 from ...graph.ir import Graph, Node
@@ -14,12 +13,7 @@ COLUMNS = 2
 
 
 def append_problem(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    lanes: int,
-    layers: tuple[type | UnionType, ...],
+    graph: Graph, node: Node, lanes: int, layers: tuple[type | UnionType, ...]
 ) -> str | None:
     """Why a program cannot append the second of these images to the first; None if it can.
 
@@ -29,16 +23,16 @@ def append_problem(
     operator, where = node.operator, f"node {node.origin!r}"
     assert isinstance(operator, Append)
     first, whole = (graph.types[name].shape for name in (node.inputs[0], node.output))
-    maker = makers.get(node.inputs[0])
+    maker = graph.producer(node.inputs[0])
     if maker is not None and isinstance(maker.operator, (*layers, Append, Assemble)):
         return f"{where}: adds to {node.inputs[0]!r}, which layers make; required what is given"
-    if len(readers[node.inputs[0]]) > 1:
+    if len(graph.consumers(node.inputs[0])) > 1 or node.inputs[0] in node.inputs[1:]:
         return (
             f"{where}: adds to {node.inputs[0]!r}, which others read; required that it alone does"
         )
     if node.output in graph.outputs:
         return f"{where}: its result is read elsewhere; required that layers beside it do"
-    for reader in readers.get(node.output, ()):
+    for reader in graph.consumers(node.output):
         if not isinstance(reader.operator, RowProducts) or node.output in reader.inputs[:1]:
             return f"{where}: {type(reader.operator).__name__} reads it; required weights"
     rows, channels = (-(-size // lanes) for size in (whole[2], whole[3]))

@@ -1,6 +1,6 @@
 """What the accelerator runs of a graph of integer operators, and why not, node by node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -71,44 +71,33 @@ def node_refusals(
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
     fixed_rounding: as ``HardwareConfig`` has it.  row_words: of PAR, for parameters of rows.
     """
-    makers = {name: node for node in graph.nodes for name in node.outputs}
-    readers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in node.inputs:
-            readers.setdefault(name, []).append(node)
     found: dict[int, Refusal] = {}
     for number, node in enumerate(graph.nodes):
-        reason = _reason(graph, node, makers, readers, lanes)
-        if reason is None:
-            reason = _fixed_problem(graph, node, makers, readers, fixed_rounding)
-        if reason is None:
-            reason = row_problem(graph, node, makers, readers, lanes, row_words)
+        reason = (
+            _reason(graph, node, lanes)
+            or _fixed_problem(graph, node, fixed_rounding)
+            or row_problem(graph, node, lanes, row_words)
+        )
         if reason is not None:
             found[number] = Refusal(reason, node.origin)
     return found
 
 
-def _reason(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    lanes: int,
-) -> str | None:
+def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     """Why the accelerator does not run ``node``; None if it does."""
     operator = node.operator
-    if _is_between(graph, node, makers, readers):
+    if _is_between(graph, node):
         return None
-    if isinstance(operator, SUMS) and not _requantizes(node.output, graph, readers):
+    if isinstance(operator, SUMS) and not _requantizes(node.output, graph):
         return f"node {node.origin!r}: its int32 result must be requantised, by one node"
-    if isinstance(operator, AnyFinish) and not _sums(node, makers):
+    if isinstance(operator, AnyFinish) and not _sums(graph, node):
         return f"node {node.origin!r} requantises what no convolution or dense layer sums up"
     if not _is_for_accelerator(graph, node):
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
         return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
     if isinstance(operator, Append):
-        return append_problem(graph, node, makers, readers, lanes, ON_ACCELERATOR)
+        return append_problem(graph, node, lanes, ON_ACCELERATOR)
     if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd) and not _picks(graph, node):
         # A constant first operand of products lies in DRAM as an activation does.
         for name in node.inputs[isinstance(operator, RowProducts) :]:
@@ -118,7 +107,7 @@ def _reason(
         return f"node {node.origin!r}: no sum of the vector unit gives all its bytes with a mask"
     if isinstance(operator, Multiply) and (problem := _factor_problem(graph, node)):
         return problem
-    if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, makers, lanes)):
+    if isinstance(operator, RowProducts) and (problem := _rows_problem(graph, node, lanes)):
         return problem
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
@@ -130,13 +119,7 @@ def _reason(
     return None
 
 
-def _fixed_problem(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    fixed_rounding: bool,
-) -> str | None:
+def _fixed_problem(graph: Graph, node: Node, fixed_rounding: bool) -> str | None:
     """Why the accelerator does not give TensorFlow Lite's bytes of ``node``; None if it does."""
     problem: str | None = None
     total, finish = node, node
@@ -146,19 +129,20 @@ def _fixed_problem(
         case MultiplyFixed() as product:
             problem = product_problem(product, fixed_rounding)
         case Conv2d() | RowProducts():
-            finish = _finish_of(node, readers)
+            finish = _finish_of(graph, node)
         case RequantizeFixed():
-            total = makers[node.inputs[0]]
-            total = makers[total.inputs[0]] if isinstance(total.operator, Reshape) else total
+            total = graph.producer(node.inputs[0]) or node
+            if isinstance(total.operator, Reshape):
+                total = graph.producer(total.inputs[0]) or node
     if isinstance(finish.operator, RequantizeFixed):
         problem = finish_problem(graph, total, finish, fixed_rounding)
     return f"node {node.origin!r}: {problem}" if problem else None
 
 
-def _finish_of(node: Node, readers: Mapping[str, Sequence[Node]]) -> Node:
+def _finish_of(graph: Graph, node: Node) -> Node:
     """The node that requantises the sums of a convolution, which ``_requantizes`` has found."""
-    (reader,) = readers[node.output]
-    return readers[reader.output][0] if isinstance(reader.operator, Reshape) else reader
+    (reader,) = graph.consumers(node.output)
+    return graph.consumers(reader.output)[0] if isinstance(reader.operator, Reshape) else reader
 
 
 def _has_mask(graph: Graph, node: Node) -> bool:
@@ -193,7 +177,7 @@ def _factor_problem(graph: Graph, node: Node) -> str | None:
     return None
 
 
-def _rows_problem(graph: Graph, node: Node, makers: Mapping[str, Node], lanes: int) -> str | None:
+def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
     """Why the accelerator does not multiply the rows of these tensors; None if it does."""
     sizes = [image_size(graph.types[name].shape) for name in node.inputs]
     if None in sizes:
@@ -207,11 +191,11 @@ def _rows_problem(graph: Graph, node: Node, makers: Mapping[str, Node], lanes: i
             f"node {node.origin!r}: multiplies {prod(outer)} matrices of {rows} rows of {channels} "
             f"elements; required multiples of {lanes}, or one matrix"
         )
-    x, y = (makers.get(name) for name in node.inputs)
+    x, y = map(graph.producer, node.inputs)
     if y is not None and isinstance(y.operator, Append):
         # What is added ends as any result; so the whole does, in its last block.
-        y = makers.get(y.inputs[1])
-    filled = (x is None and y is None) or (y is not None and _sums(y, makers, RowProducts))
+        y = graph.producer(y.inputs[1])
+    filled = (x is None and y is None) or (y is not None and _sums(graph, y, RowProducts))
     if channels % lanes and not filled:
         return (
             f"node {node.origin!r}: multiplies rows of {channels} elements; required a multiple of "
@@ -220,41 +204,33 @@ def _rows_problem(graph: Graph, node: Node, makers: Mapping[str, Node], lanes: i
     return None
 
 
-def _is_between(
-    graph: Graph, node: Node, makers: Mapping[str, Node], readers: Mapping[str, Sequence[Node]]
-) -> bool:
+def _is_between(graph: Graph, node: Node) -> bool:
     """Whether ``node`` reshapes sums of a convolution on their way to be requantised."""
     if not isinstance(node.operator, Reshape) or not _keeps_places(graph, node):
         return False
-    maker = makers.get(node.inputs[0])
-    return (
-        maker is not None
-        and isinstance(maker.operator, SUMS)
-        and _requantizes(node.inputs[0], graph, readers)
-    )
+    maker = graph.producer(node.inputs[0])
+    sums = maker is not None and isinstance(maker.operator, SUMS)
+    return sums and _requantizes(node.inputs[0], graph)
 
 
-def _requantizes(sums: str, graph: Graph, readers: Mapping[str, Sequence[Node]]) -> bool:
+def _requantizes(sums: str, graph: Graph) -> bool:
     """Whether one node alone reads ``sums`` and requantises them, perhaps after a Reshape."""
     for _ in range(2):
-        if sums in graph.outputs or len(readers.get(sums, ())) != 1:
+        readers = graph.consumers(sums)
+        if sums in graph.outputs or len(readers) != 1:
             return False
-        (reader,) = readers[sums]
+        (reader,) = readers
         if not isinstance(reader.operator, Reshape):
             return isinstance(reader.operator, AnyFinish)
         sums = reader.output
     return False
 
 
-def _sums(
-    node: Node,
-    makers: Mapping[str, Node],
-    kinds: tuple[type, ...] | type = SUMS,
-) -> bool:
+def _sums(graph: Graph, node: Node, kinds: tuple[type, ...] | type = SUMS) -> bool:
     """Whether one of ``kinds`` makes what ``node`` reads, perhaps with a Reshape between."""
-    maker = makers.get(node.inputs[0])
+    maker = graph.producer(node.inputs[0])
     if maker is not None and isinstance(maker.operator, Reshape):
-        maker = makers.get(maker.inputs[0])
+        maker = graph.producer(maker.inputs[0])
     return maker is not None and isinstance(maker.operator, kinds)
 
 

@@ -1,7 +1,5 @@
 """Why the accelerator does not compute a softmax of rows, normalise them, or scale their sums."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 
 from ...graph.ir import Graph, Node
@@ -38,21 +36,14 @@ LEAST = -128
 """What lanes without a channel hold in rows of which the largest is taken."""
 
 
-def row_problem(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    lanes: int,
-    row_words: int,
-) -> str | None:
+def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | None:
     """Why it does not compute ``node``; None if it does, or the node is none of these.
 
     lanes: of a block.  row_words: of PAR, 0 in a configuration without row_parameters.
     """
     where, operator = f"node {node.origin!r}", node.operator
     if isinstance(operator, ScalesOfWords):
-        alone = [isinstance(each.operator, ScaledSum) for each in readers.get(node.output, ())]
+        alone = [isinstance(each.operator, ScaledSum) for each in graph.consumers(node.output)]
         if alone != [True] or operator.lanes != lanes > 1:
             return f"{where}: words of parameters that no layer reads as its own"
         return None
@@ -66,27 +57,21 @@ def row_problem(
         )
     match operator:
         case RowSoftmax():
-            return _softmax_problem(graph, node, makers, readers, lanes)
+            return _softmax_problem(graph, node, lanes)
         case RowNorm():
             words = -(-graph.types[node.inputs[0]].shape[-1] // lanes)
             return _par_problem(where, words, "scales and biases of channels", row_words)
         case ScaledSum():
-            return _sum_problem(graph, node, makers, row_words)
+            return _sum_problem(graph, node, row_words)
     return None
 
 
-def _softmax_problem(
-    graph: Graph,
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, Sequence[Node]],
-    lanes: int,
-) -> str | None:
+def _softmax_problem(graph: Graph, node: Node, lanes: int) -> str | None:
     where, x = f"node {node.origin!r}", node.inputs[0]
-    if len(readers[x]) > 1 or x in graph.outputs or x in graph.constants:
+    if len(graph.consumers(x)) > 1 or x in graph.outputs or x in graph.constants:
         return f"{where}: {x!r} is read elsewhere too; required a tensor for softmax alone"
     channels = graph.types[x].shape[-1]
-    if channels % lanes and not _ends_low(graph, makers.get(x), makers):
+    if channels % lanes and not _ends_low(graph, graph.producer(x)):
         return (
             f"{where}: rows of {channels} elements; required a multiple of {lanes}, or a product "
             "of two tensors: what lies beyond the last in its block is not known"
@@ -116,8 +101,7 @@ def must_end_low(graph: Graph, name: str) -> bool:
             side = reader.inputs.index(name)
             pair = [np.arange(-128, 128, dtype=np.int8), np.full(256, LEAST, np.int8)]
             (total,) = reader.operator.evaluate(tuple(pair if side == 0 else pair[::-1]))
-            makers = {each.output: each for each in graph.nodes}
-            if not (_is_given(makers, reader.inputs[1 - side]) and (total == LEAST).all()):
+            if not (_is_given(graph, reader.inputs[1 - side]) and (total == LEAST).all()):
                 return True
     return False
 
@@ -132,12 +116,10 @@ def lane_fill(graph: Graph, name: str) -> int:
     return 0
 
 
-def _sum_problem(
-    graph: Graph, node: Node, makers: Mapping[str, Node], row_words: int
-) -> str | None:
+def _sum_problem(graph: Graph, node: Node, row_words: int) -> str | None:
     where = f"node {node.origin!r}"
     assert isinstance(node.operator, ScaledSum)
-    total, factors = (makers.get(name) for name in node.inputs)
+    total, factors = map(graph.producer, node.inputs)
     if (
         total is None
         or not isinstance(total.operator, Conv2d)
@@ -163,29 +145,29 @@ def _par_problem(where: str, words: int, content: str, row_words: int) -> str | 
     )
 
 
-def _ends_low(graph: Graph, maker: Node | None, makers: Mapping[str, Node]) -> bool:
+def _ends_low(graph: Graph, maker: Node | None) -> bool:
     """Whether lanes without a channel can be made the least of all.
 
     A sum with what the host gives, ``LEAST`` in these lanes, leaves them the least.
     """
     while maker is not None and isinstance(maker.operator, Lookup | Requantize | Reshape | Add):
         if isinstance(maker.operator, Add):
-            masks = [_is_given(makers, name) for name in maker.inputs]
+            masks = [_is_given(graph, name) for name in maker.inputs]
             if sum(masks) != 1:
                 return False
-            maker = makers.get(maker.inputs[masks.index(False)])
+            maker = graph.producer(maker.inputs[masks.index(False)])
             continue
         if isinstance(maker.operator, Lookup):
             table = graph.constants[maker.inputs[1]].reshape(-1, 256)
             if (np.diff(table.astype(np.int16), axis=1) < 0).any():
                 return False
-        maker = makers.get(maker.inputs[0])
+        maker = graph.producer(maker.inputs[0])
     return maker is not None and isinstance(maker.operator, RowProducts)
 
 
-def _is_given(makers: Mapping[str, Node], name: str) -> bool:
+def _is_given(graph: Graph, name: str) -> bool:
     """Whether the host makes a tensor, or the row that it repeats."""
-    maker = makers.get(name)
+    maker = graph.producer(name)
     if maker is not None and isinstance(maker.operator, Upsample2d):
-        maker = makers.get(maker.inputs[0])
+        maker = graph.producer(maker.inputs[0])
     return maker is None or not isinstance(maker.operator, MADE)

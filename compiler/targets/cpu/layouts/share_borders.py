@@ -7,7 +7,6 @@ What reads ``t`` are contractions and element-wise nodes; other readers need it 
 nothing but the pad reads ``t``, so the pass ends.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....graph.groups import is_border
@@ -60,24 +59,21 @@ def _inside(rebuilding: Rebuilding, graph: Graph, name: str, pad: Node) -> str:
 
 def _pads(graph: Graph) -> dict[str, Node]:
     """The pad inside which each tensor with other readers is to lie."""
-    readers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(node)
-    producers = {name: node for node in graph.nodes for name in node.outputs}
     found = {}
-    for name, nodes in readers.items():
+    for name in dict.fromkeys(name for node in graph.nodes for name in node.inputs):
+        nodes = graph.consumers(name)
         borders = [node for node in nodes if is_border(graph, node) and node.inputs[0] == name]
         rest = [node for node in nodes if not borders or node is not borders[0]]
         plain = all(isinstance(node.operator, Contract | ELEMENTWISE) for node in rest)
         if not borders or not rest or not plain or name in graph.outputs:
             continue
-        if name in producers and _is_anchored(graph, producers[name], producers):
+        maker = graph.producer(name)
+        if maker is not None and _is_anchored(graph, maker):
             found[name] = borders[0]
     return found
 
 
-def _is_anchored(graph: Graph, node: Node, producers: Mapping[str, Node]) -> bool:
+def _is_anchored(graph: Graph, node: Node) -> bool:
     """Whether element-wise nodes lead from a contraction or windows of this shape to ``node``."""
     shape, waiting, seen = graph.types[node.output].shape, [node], set[int]()
     while waiting:
@@ -87,7 +83,7 @@ def _is_anchored(graph: Graph, node: Node, producers: Mapping[str, Node]) -> boo
         if not isinstance(node.operator, ELEMENTWISE):
             continue
         for name in node.inputs:
-            before = producers.get(name)
+            before = graph.producer(name)
             if before and id(before) not in seen and graph.types[name].shape == shape:
                 seen.add(id(before))
                 waiting.append(before)

@@ -159,5 +159,5 @@ def test_rows_of_any_shape_become_pixels() -> None:
 )
 def test_what_the_accelerator_cannot_normalise(lanes: int, words: int, problem: str | None) -> None:
     graph = _graph((1, 1, 6, 24), RowNorm(9, 0))
-    found = row_problem(graph, graph.nodes[0], {}, {}, lanes, words)
+    found = row_problem(graph, graph.nodes[0], lanes, words)
     assert found is None if problem is None else found is not None and re.search(problem, found)
