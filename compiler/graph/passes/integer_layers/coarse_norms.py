@@ -60,7 +60,7 @@ class _Path:
 
     def back(self) -> "_Path":
         """Before all Transposes that make the tensor."""
-        while (node := self.formulas.makers.get(self.name)) is not None:
+        while (node := self.formulas.graph.producer(self.name)) is not None:
             if not isinstance(node.operator, Transpose):
                 break
             self.formulas.used.add(node.output)
@@ -71,12 +71,12 @@ class _Path:
 
     def bytes(self) -> Node | None:
         """The node that quantises what the tensor is dequantised of; then goes before it."""
-        makers = self.back().formulas.makers
-        dequantized = makers.get(self.name)
+        graph = self.back().formulas.graph
+        dequantized = graph.producer(self.name)
         if dequantized is None or not isinstance(dequantized.operator, DequantizeLinear):
             return None
         self.name = dequantized.inputs[0]
-        node = makers.get(self.back().name)
+        node = graph.producer(self.back().name)
         if node is None or not isinstance(node.operator, QuantizeLinear):
             return None
         self.formulas.used |= {dequantized.output, node.output}
@@ -87,7 +87,7 @@ class _Path:
     def mean(self) -> int | None:
         """The dimension that the tensor is the mean over; then goes before it."""
         divided = self.back().formulas.made(self.name, B.DIV)
-        node = self.formulas.makers.get(divided[0]) if divided is not None else None
+        node = self.formulas.graph.producer(divided[0]) if divided is not None else None
         if divided is None or node is None or not isinstance(node.operator, Reduce):
             return None
         shape, axes = self.formulas.graph.types[node.inputs[0]].shape, node.operator.axes
@@ -103,12 +103,11 @@ class _Path:
 
 def find_coarse_norms(graph: Graph) -> tuple[dict[str, CoarseNorm], frozenset[str]]:
     """As ``find_norms``."""
-    makers = {name: node for node in graph.nodes for name in node.outputs}
     found: dict[str, CoarseNorm] = {}
     passed: set[str] = set()
     for node in graph.nodes:
         if isinstance(node.operator, QuantizeLinear):
-            formulas = Formulas(graph, makers, set())
+            formulas = Formulas(graph, set())
             norm = _norm(formulas, node.inputs[0])
             if norm is not None:
                 found[node.inputs[0]] = norm
@@ -117,9 +116,9 @@ def find_coarse_norms(graph: Graph) -> tuple[dict[str, CoarseNorm], frozenset[st
 
 
 def _norm(formulas: Formulas, name: str) -> CoarseNorm | None:
-    graph, makers = formulas.graph, formulas.makers
-    divided = formulas.made(name, B.DIV)
-    if divided is None or divided[0] in graph.constants:
+    graph = formulas.graph
+    divided, result = formulas.made(name, B.DIV), graph.producer(name)
+    if divided is None or result is None or divided[0] in graph.constants:
         return None
     order = identity_order(graph.types[name].rank)
     above = _Path(formulas, divided[0], order).back()
@@ -150,14 +149,14 @@ def _norm(formulas: Formulas, name: str) -> CoarseNorm | None:
     below.back()
     if row is None or below.name != above.name or below.moved != above.moved:
         return None
-    maker = makers.get(less[0])
+    maker = graph.producer(less[0])
     shape = graph.types[less[0]].shape
     if below.moved[row] != axis or maker is None or not deviation_steps(shape[axis]):
         return None
     if not isinstance(maker.operator, DequantizeLinear):
         return None
     epsilon = float(total[1].reshape(-1)[0])
-    return CoarseNorm(less[0], axis, squares, divisor, epsilon, above.moved, makers[name].origin)
+    return CoarseNorm(less[0], axis, squares, divisor, epsilon, above.moved, result.origin)
 
 
 def quantize_coarse_norm(state: State, norm: CoarseNorm, node: Node) -> Integer:

@@ -7,7 +7,7 @@ of a dequantised x and constants, over the last dimension, however it divides an
 normalisations these are is decided here alone: all targets compute what this pass leaves.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,12 +48,11 @@ class Formulas:
     """What a graph computes, read backwards; ``used`` are the nodes that were passed."""
 
     graph: Graph
-    makers: Mapping[str, Node]
     used: set[str]
 
     def made(self, name: str, function: object) -> Sequence[str] | None:
         """The operands of the element-wise node that makes ``name``."""
-        node = self.makers.get(name)
+        node = self.graph.producer(name)
         if node is None or not isinstance(node.operator, Binary | Unary):
             return None
         if node.operator.function is not function:
@@ -63,7 +62,7 @@ class Formulas:
 
     def constant(self, name: str) -> Array | None:
         """The value of the constant ``name``, dequantised if need be; None of what is computed."""
-        constants, node = self.graph.constants, self.makers.get(name)
+        constants, node = self.graph.constants, self.graph.producer(name)
         if node is None or not isinstance(node.operator, DequantizeLinear):
             return constants.get(name)
         if any(each not in constants for each in node.inputs):
@@ -91,7 +90,7 @@ class Formulas:
         divided = self.made(name, B.DIV)
         if divided is None:
             return None
-        node = self.makers.get(divided[0])
+        node = self.graph.producer(divided[0])
         if node is None or not isinstance(node.operator, Reduce):
             return None
         kind = self.graph.types[node.inputs[0]]
@@ -134,7 +133,7 @@ class Formulas:
 
     def norm(self, name: str) -> Norm | None:
         """The normalisation that ``name`` is."""
-        channels, maker = self.graph.types[name].shape[-1:], self.makers.get(name)
+        channels, maker = self.graph.types[name].shape[-1:], self.graph.producer(name)
         origin = maker.origin if maker is not None else name
         moved = self.with_constant(name, B.ADD)
         name, bias = moved or (name, np.zeros(channels, F32))
@@ -163,16 +162,15 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
     """Each normalisation by the tensor that it makes, and the results of the nodes that only they
     need.
     """
-    makers = {name: node for node in graph.nodes for name in node.outputs}
     found: dict[str, Norm] = {}
     passed: set[str] = set()
     for node in graph.nodes:
         if not isinstance(node.operator, QuantizeLinear):
             continue
-        formulas = Formulas(graph, makers, set())
+        formulas = Formulas(graph, set())
         kind = graph.types[node.inputs[0]]
         norm = formulas.norm(node.inputs[0]) if kind.rank and kind.dtype == DType.FLOAT32 else None
-        maker = makers.get(norm.x) if norm is not None else None
+        maker = graph.producer(norm.x) if norm is not None else None
         if norm is None or maker is None or not isinstance(maker.operator, DequantizeLinear):
             continue
         if _fits(graph, maker, norm, kind.shape[-1]):

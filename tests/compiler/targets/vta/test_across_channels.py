@@ -84,7 +84,7 @@ def test_a_table_of_a_row_that_became_one_pixel_stays_there() -> None:
     row = builder.node(Lookup(), (x, tables[0]), "row", "row")
     pixel = builder.node(Reshape((1, 1, 1, 8)), (row,), "pixel", "pixel")
     graph = builder.build((builder.node(Lookup(), (pixel, tables[1]), "y", "y"),))
-    assert AcrossChannels().run(graph) is graph
+    assert ACROSS_CHANNELS.run(graph) is graph
 
 
 def test_a_dense_layer_is_one_part() -> None:
