@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from .block_cascade import Blocks
+from .cascade import Sized
 from .choice import Change, Choice
 from .items import Item
 from .place import NoRoomError
@@ -169,8 +170,32 @@ class Chooser:
         ]
 
     def turned(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:
-        """``choices``, but cascades that rows which lie twice hold up without them."""
-        return [self.ways.turned(choice, gone) or choice for choice in choices]
+        """``choices``, but cascades that rows which lie twice hold up without them; one may become
+        two, if TAP has room for the taps of each, and no more goes to DRAM.
+        """
+        return [each for choice in choices for each in self._turned(choice, gone)]
+
+    def _turned(self, choice: Choice, gone: frozenset[str]) -> Sequence[Choice]:
+        if not isinstance(choice.how, Sized):
+            return (choice,)
+        if whole := self.ways.turned(choice, gone):
+            return (whole,)
+        found: list[Sequence[Choice]] = []
+        for cut in range(2, choice.count - 1):
+            halves = (choice.first, cut), (choice.first + cut, choice.count - cut)
+            plain = [self._cascade(*half, choice, gone) for half in halves]
+            parts = [each for each in plain if each is not None]
+            turned = [self.ways.turned(each, gone) or each for each in parts]
+            moved = sum(each.dram for each in turned)
+            if len(parts) == len(halves) and turned != parts and moved <= choice.dram:
+                found.append(turned)
+        return min(found, key=lambda parts: sum(map(_cycles, parts)), default=(choice,))
+
+    def _cascade(self, first: int, count: int, like: Choice, gone: frozenset[str]) -> Choice | None:
+        """The fastest cascade of some layers with the grain of another."""
+        ways = self.ways.all(first, count, gone)
+        fitting = (way for way in ways if isinstance(way.how, Sized) and way.grain == like.grain)
+        return min(fitting, key=_cycles, default=None)
 
     def changes(self, choices: Sequence[Choice], number: int, gone: frozenset[str]) -> list[Change]:
         """Other ways to run the layers of a choice, alone or with those of the next ones."""

@@ -185,10 +185,12 @@ def _deepened(
     other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
     if other.cycles < best.cycles or _is_long(best):
         return min(best, other, key=_cycles)
-    kept = [
-        after if _cycles_of(other, after) < _cycles_of(best, before) else before
-        for before, after in zip(start.choices, plan.choices, strict=True)
-    ]
+    kept: list[Choice] = []
+    for before in start.choices:
+        layers = range(before.first, before.first + before.count)
+        gains = _cycles_of(other, before) < _cycles_of(best, before)
+        after = [each for each in plan.choices if each.first in layers]
+        kept += after if gains else [before]
     try:
         plan = planner.built(kept, start.gone, start.placing)
     except NoRoomError:

@@ -26,16 +26,9 @@ ROOMY = replace(SMALL, name="roomy", act_depth=8192)
 def expanded(kernel: int = 3, stride: int = 1, first: int = 1, pad: int = 1) -> onnx.ModelProto:
     """Expand, by a kernel of size ``first``, depthwise and project."""
     net = Network(np.random.default_rng(kernel + stride))
-    x = net.input(8, 12, 30)
-    x = net.conv(x, 20, (first, first), activation="Clip")
-    x = net.conv(
-        x,
-        20,
-        (kernel, kernel),
-        strides=(stride, stride),
-        pads=(pad,) * 4,
-        depthwise=True,
-    )
+    x = net.conv(net.input(8, 12, 30), 20, (first, first), activation="Clip")
+    size, strides, pads = (kernel, kernel), (stride, stride), (pad,) * 4
+    x = net.conv(x, 20, size, strides=strides, pads=pads, depthwise=True)
     return net.model(net.conv(x, 8, (1, 1)))
 
 
@@ -98,3 +91,20 @@ def test_a_plan_with_turned_buffers_is_found_again() -> None:
     planner = planner_of(expanded())
     plan, _ = next(turned(planner))
     assert recorded_plan(planner, to_plan_record(planner, plan, 1)).key == plan.key
+
+
+def test_a_cascade_becomes_two_where_tap_has_no_room_for_the_taps_of_both() -> None:
+    net = Network(np.random.default_rng(1))
+    x = net.input(8, 12, 30)
+    for _ in range(2):
+        x = net.conv(x, 20, (1, 1), activation="Clip")
+        x = net.conv(net.conv(x, 20, pads=(1, 1, 1, 1), depthwise=True), 8, (1, 1))
+    planner = planner_of(net.model(x), replace(ROOMY, tap_depth=128))
+    gone = frozenset(planner.layers[number].output.name for number in (0, 3))
+    choice = next(each for each in planner.options(0, 6, gone) if isinstance(each.how, Sized))
+    found = planner.chooser.turned([choice], gone)
+    assert [(each.first, each.count, each.grain) for each in found] == [
+        (0, 3, choice.grain),
+        (3, 3, choice.grain),
+    ]
+    assert all(isinstance(each.how, Sized) and each.how.turned for each in found)
