@@ -8,10 +8,10 @@
 
 ``streamed``: activations that are not wholly on chip, by the number of the layer that makes them
 first, and inputs by -1, -2, ...; their names are for who reads it.  ``layers``: cascades, by the
-rows of their strips, with strips that each buffer has room for beyond what is needed (``more``), or
-the ``blocks`` that they run at a time; layers wholly on chip; layers in tiles.  ``placing``: which
-of ``PLACINGS``, if not the first; ``eager``: as of ``Placing``.  ``cycles``: that the program was
-expected to take.
+rows of their strips, with strips that each buffer has room for beyond what is needed (``more``),
+and whether buffers are ``turned``, or the ``blocks`` that they run at a time; layers wholly on
+chip; layers in tiles.  ``placing``: which of ``PLACINGS``, if not the first; ``eager``: as of
+``Placing``.  ``cycles``: that the program was expected to take.
 """
 
 from collections.abc import Mapping, MutableMapping

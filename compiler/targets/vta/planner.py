@@ -16,7 +16,7 @@ from .place import NoRoomError
 from .placing import PLAIN, Placing
 from .plan import Ends, Placer, Plan
 from .roof import roof_of
-from .schedules import Schedules
+from .schedules import Grain, Schedules
 from .ways import LayerWays
 
 __all__ = ["Planner"]
@@ -165,10 +165,12 @@ class Planner:
     def options(self, first: int, count: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Every way that a plan may have to run ``count`` layers from ``first`` on."""
         for chooser in self.choosers.values():
+            like: dict[Grain, Choice] = {}
             for choice in chooser.ways.all(first, count, gone):
+                like.setdefault(choice.grain, choice)
                 yield choice
-                if turned := chooser.ways.turned(choice, gone):
-                    yield turned
+            turned = (chooser.ways.turned(choice, gone) for choice in like.values())
+            yield from (choice for choice in turned if choice is not None)
             if count == 1:
                 yield from chooser.ways.larger(first, gone)
 
