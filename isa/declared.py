@@ -84,7 +84,7 @@ def check_fields(owner: Any, who: str) -> None:
     values = [(field.name, getattr(owner, field.name), it) for field, it in declarations(owner)]
     for name, value, declared in values:
         if declared.power and (value < 1 or value & (value - 1)):
-            raise ConfigError(f"{who}{name} = {value}; required a power of two, {declared.range}")
+            raise ConfigError(f"{who}{name} = {value}; required {declared.range}")
     for name, value, declared in values:
         if not declared.allows(value, owner):
             raise ConfigError(f"{who}{name} = {value}; required {declared.range_of(owner)}")

@@ -37,8 +37,8 @@ class KnownResults:
         other = [name for name, value in there.items() if about.get(name) != value]
         if other and self._kept.count():
             raise ExploreError(
-                f"{folder} holds {self._kept.count()} results of another {' and '.join(other)}; "
-                "choose another folder, or remove this one"
+                f"{folder} holds {self._kept.count()} results with different "
+                f"{' and '.join(other)}; choose another folder, or remove this one"
             )
         self._kept.describe(about)
 

@@ -14,7 +14,7 @@ TINY = find_config("tiny")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"block": 6}, "tiny: block = 6; required a power of two"),
+        ({"block": 6}, "tiny: block = 6; required 4 to 64, a power of two"),
         ({"bus_bytes": 8}, "bus_bytes = 8 does not divide block = 4"),
         ({"acc_banks": 8}, "acc_banks = 8; required 1 to 4"),
         ({"tab_depth": 128}, "tab_depth = 128; required 256 to 4096"),

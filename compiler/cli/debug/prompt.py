@@ -5,8 +5,6 @@ from cmd import Cmd
 from collections.abc import Iterable
 from typing import Any
 
-from rich.markup import escape
-
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime.errors import InputError, RunError
 
@@ -79,15 +77,15 @@ def run_script(
 def show(answer: Answer) -> None:
     """For people, on standard error."""
     for each in answer.shown:
-        human.print(escape(each) if isinstance(each, str) else each)
+        human.print(each)
 
 
 def show_help(name: str = "") -> None:
     """What a command does; all of them without a name."""
     for each, command in COMMANDS.items():
         if name in ("", each):
-            human.print(escape(f"{each} {command.usage}"), style="bold")
-            human.print(f"    {escape(command.doc)}")
+            human.print(f"{each} {command.usage}".rstrip(), style="bold")
+            human.print(f"    {command.doc}")
 
 
 class Prompt(Cmd):
@@ -116,7 +114,7 @@ class Prompt(Cmd):
                 answer = run_command(self._debugger, line.strip() or "step")
             show(answer)
         except DovetailError as error:
-            human.print(f"error: {escape(str(error))}")
+            human.print(f"error: {error}")
         return False
 
     def do_help(self, arg: str) -> None:

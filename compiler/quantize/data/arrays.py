@@ -13,6 +13,9 @@ from .dataset import Source
 
 __all__ = ["array_source", "load_arrays"]
 
+BEGINNINGS = (b"\x93NUMPY", b"PK")
+"""The first bytes of ``.npy`` and ``.npz`` files."""
+
 
 def array_source(name: str, file: Path, inputs: Sequence[Signature]) -> Source:
     """The samples of a file.
@@ -37,6 +40,11 @@ def load_arrays(file: Path) -> dict[str, Array]:
     Raises CalibrationError for what is damaged or holds objects.
     """
     try:
+        with file.open("rb") as opened:
+            if not opened.read(len(BEGINNINGS[0])).startswith(BEGINNINGS):
+                raise CalibrationError(
+                    f"{file} is no array (.npy), and no archive of arrays (.npz)"
+                )
         loaded = np.load(file, allow_pickle=False, mmap_mode="r")
         if isinstance(loaded, np.ndarray):
             return {"": loaded}

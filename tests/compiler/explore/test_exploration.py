@@ -177,7 +177,7 @@ def test_a_folder_of_something_else_is_refused(
 ) -> None:
     explore([one_layer_model], SPACE, tmp_path / "out")
     other = parse_space({**CONTENT, "hardware": {"block": [4]}})
-    with pytest.raises(ExploreError, match="holds 4 results of another space; choose another"):
+    with pytest.raises(ExploreError, match="holds 4 results with different space; choose another"):
         explore([one_layer_model], other, tmp_path / "out")
     (tmp_path / "out" / "results.sqlite").write_bytes(b"no database" * 100)
     with pytest.raises(ExploreError, match="file is not a database"):

@@ -192,7 +192,7 @@ def test_waveforms_of_a_window_are_written(
 def test_commands_come_through_a_pipe_as_at_the_prompt(module: Path) -> None:
     done = run(module, text="help step\nuntil layer a1\n\n# why\nwhere\nquit\nnonsense\n")
     assert done.exit_code == 0, done.output
-    assert done.stderr.index("Until the next instruction ends") < done.stderr.index("Units")
+    assert done.stderr.index("step [UNIT] [COUNT]") < done.stderr.index("Units")
     assert "nonsense" not in done.stderr
     told = json.loads(run(module, "--json", text="help\nwhere\nexit\n").stdout)
     assert [each["command"] for each in told["commands"]] == ["where"]

@@ -102,6 +102,12 @@ def test_objects_are_never_loaded(tmp_path: Path) -> None:
         samples(tmp_path / "data.npy")
 
 
+def test_a_file_of_another_kind_is_named_so(tmp_path: Path) -> None:
+    (tmp_path / "data.npy").write_text("import torch\n")
+    with pytest.raises(CalibrationError, match=r"data\.npy is no array \(\.npy\), and no archive"):
+        samples(tmp_path / "data.npy")
+
+
 def test_samples_are_spread_over_files_and_read_again(tmp_path: Path) -> None:
     for number in range(4):
         np.save(tmp_path / f"{number}.npy", np.full((3, 3, 4, 4), number, np.float32))
