@@ -24,6 +24,7 @@ from .layers.fixed_point_add import is_exact
 from .layers.fixed_point_product import find_scale
 from .operators import AnyAdd, AnyFinish, AnyMultiply, AnyRequantize
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
+from .passes.split_groups import is_depthwise
 from .row_problems import row_problem
 
 __all__ = [
@@ -62,7 +63,11 @@ JOINS = (AnyAdd, AnyMultiply, RowProducts, Assemble, Concatenate)
 
 
 def node_refusals(
-    graph: Graph, lanes: int = 1, fixed_rounding: bool = True, row_words: int = MOST_WORDS
+    graph: Graph,
+    lanes: int = 1,
+    fixed_rounding: bool = True,
+    row_words: int = MOST_WORDS,
+    depths: tuple[int, int] | None = None,
 ) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
@@ -70,12 +75,14 @@ def node_refusals(
     lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
     fixed_rounding: as ``HardwareConfig`` has it.  row_words: of PAR, for parameters of rows.
+    depths: words of ACT and of TAP; None for as many as any window has.
     """
     found: dict[int, Refusal] = {}
     for number, node in enumerate(graph.nodes):
         reason = (
             _reason(graph, node, lanes)
             or _fixed_problem(graph, node, fixed_rounding)
+            or (depths and _window_problem(graph, node, *depths))
             or row_problem(graph, node, lanes, row_words)
         )
         if reason is not None:
@@ -119,7 +126,12 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     return None
 
 
-def _fixed_problem(graph: Graph, node: Node, fixed_rounding: bool) -> str | None:
+        reason = (
+            _reason(graph, node, lanes)
+            or _fixed_problem(graph, node, fixed_rounding)
+            or (depths and _window_problem(graph, node, *depths))
+            or row_problem(graph, node, lanes, row_words)
+        )
     """Why the accelerator does not give TensorFlow Lite's bytes of ``node``; None if it does."""
     problem: str | None = None
     total, finish = node, node

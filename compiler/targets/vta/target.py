@@ -57,7 +57,7 @@ class Vta:
         graph = shaped_graph(found.graph, self.config.block)
         config = self.config
         row_words = config.par_depth if config.row_parameters else 0
-        given = config.block, config.fixed_rounding, row_words
+        given = config.block, config.fixed_rounding, row_words, (config.act_depth, config.tap_depth)
         refusals = dict(node_refusals(graph, *given))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
