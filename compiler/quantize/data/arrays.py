@@ -43,7 +43,7 @@ def load_arrays(file: Path) -> dict[str, Array]:
         with file.open("rb") as opened:
             if not opened.read(len(BEGINNINGS[0])).startswith(BEGINNINGS):
                 raise CalibrationError(
-                    f"{file} is no array (.npy), and no archive of arrays (.npz)"
+                    f"{file} is neither an array (.npy) nor an archive of arrays (.npz)"
                 )
         loaded = np.load(file, allow_pickle=False, mmap_mode="r")
         if isinstance(loaded, np.ndarray):

@@ -182,8 +182,8 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
             return None, "required a border of zeros"
         case "MaxPool" if len(node.outputs) > 1:
             return None, "required no indices"
-        case "ReduceMean" if rank != 4 or not _is_spatial(_axes(model, node), rank):
-            return None, "required the mean over height and width"
+        case "ReduceMean" if not _is_mean(model, node, rank):
+            return None, "required a mean over one or two dimensions of an image, or one of rows"
         case "ReduceSum" if not all(constant[1:]):
             return None, "its axes are computed; required constants"
         case "Resize" if node.text("mode", "nearest") != "nearest":
@@ -206,9 +206,16 @@ def _axes(model: FloatModel, node: OnnxNode) -> tuple[int, ...]:
     return node.integers("axes", ())
 
 
-def _is_spatial(axes: tuple[int, ...], rank: int) -> bool:
-    places = {axis % rank for axis in axes}
-    return len(places) == 2 and 0 not in places
+def _is_mean(model: FloatModel, node: OnnxNode, rank: int) -> bool:
+    """Whether it is over one or two dimensions of an image, or over one of rows, [N, T, C] or
+    [N, C, T].
+    """
+    places = {axis % rank for axis in _axes(model, node)} if rank else set()
+    if rank == MATRIX_RANK + 1:
+        return places in ({1}, {2}) and not node.integer("keepdims", 1)
+    single = places in ({1}, {2}, {3}) and bool(node.integer("keepdims", 1))
+    both = len(places) == 2 and 0 not in places
+    return rank == MATRIX_RANK + 2 and (single or both)
 
 
 def _clips(model: FloatModel, roles: dict[str, Role]) -> dict[str, OnnxNode]:

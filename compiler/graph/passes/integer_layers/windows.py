@@ -12,7 +12,7 @@ from ...operators.movement import Reshape
 from ...operators.reductions import Reduce, ReduceFunction
 from ...operators.rows import SoftmaxRows
 from ...operators.windows import WindowFunction, WindowReduce
-from .layouts import columns_of_groups, model_shape, permuted, to_model_order, to_nhwc
+from .layouts import columns_of_groups, model_shape, permuted, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -37,6 +37,7 @@ __all__ = [
     "undivided",
 ]
 
+NCW_TO_NWC = (0, 2, 1)
 ROWS_RANK = 3
 """Dimensions of rows of channels, [N, T, C]."""
 
@@ -186,7 +187,8 @@ def undivided(state: State, totals: Totals, origin: str) -> Averaged | Accumulat
 
 def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged | Accumulated:
     rank, axes = len(totals.real.tensor.permutation), totals.axes
-    if rank == ROWS_RANK and axes == (1,) and not totals.keeps:
+    channels_first = totals.real.tensor.permutation == NCW_TO_NWC
+    if rank == ROWS_RANK and axes == (1 + channels_first,) and not totals.keeps:
         real = _rows_as_columns(state, totals.real, origin)
         return _mean(state, Totals(real, (2, 3), keeps=False), divisor, origin)
     if rank == 4 and axes == (1,) and totals.keeps:
@@ -218,8 +220,10 @@ def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged
 
 
 def _rows_as_columns(state: State, real: Real, origin: str) -> Real:
-    """Rows [N, T, C] as an image of T columns."""
-    rows = to_model_order(state.builder, real.tensor, origin)
+    """Rows [N, T, C], or [N, C, T] that lie so, as an image of T columns."""
+    order = real.tensor.permutation
+    order = order if order == NCW_TO_NWC else (0, 1, 2)
+    rows = permuted(state.builder, real.tensor, order, origin)
     count, length, channels = state.builder.types[rows].shape
     shape = Reshape((count, 1, length, channels))
     image = state.builder.node(shape, (rows,), f"{rows}/image", origin)

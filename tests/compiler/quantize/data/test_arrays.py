@@ -104,7 +104,7 @@ def test_objects_are_never_loaded(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind_is_named_so(tmp_path: Path) -> None:
     (tmp_path / "data.npy").write_text("import torch\n")
-    with pytest.raises(CalibrationError, match=r"data\.npy is no array \(\.npy\), and no archive"):
+    with pytest.raises(CalibrationError, match=r"data\.npy is neither an array \(\.npy\) nor"):
         samples(tmp_path / "data.npy")
 
 

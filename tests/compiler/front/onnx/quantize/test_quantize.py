@@ -123,6 +123,7 @@ INTEGER = {
     "max pool": node("MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
     "average of all": node("GlobalAveragePool"),
     "mean of all": node("ReduceMean", axes=[2, 3]),
+    "means of columns": node("ReduceMean", axes=[3]),
     "border": node("Pad", "sides"),
     "sum with a constant tensor": node("Add", "rows"),
     "product with a constant tensor": node("Mul", "rows"),
@@ -165,7 +166,7 @@ def test_hard_swish_in_arithmetic_becomes_one_function() -> None:
     [
         (node("Exp"), "Exp", "no integer operator"),
         (node("Pad", "sides", "half"), "Pad", "border of zeros"),
-        (node("ReduceMean", axes=[3]), "ReduceMean", "height and width"),
+        (node("ReduceMean", axes=[0]), "ReduceMean", "one or two dimensions"),
         (node("Div", "rows"), "Div", "or one and numbers"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
 from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
-from dovetail.compiler.graph.operators.integer.windows import Pad
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, Pad
 from dovetail.compiler.graph.operators.movement import Transpose
 from dovetail.compiler.graph.passes.simplify import simplify
 
@@ -108,6 +108,16 @@ def test_means_of_channels_last_tensors_are_pools() -> None:
     model = b.build({"x": ("int8", (1, 8, 6, 3))}, b.quantize(mean, *Y))
     check(model, {"x": image(2, (1, 8, 6, 3))})
     assert not any(isinstance(n.operator, Transpose) for n in integer_graph(model).nodes)
+
+
+def test_a_mean_of_what_a_convolution_of_rows_makes_is_a_pool() -> None:
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((4, 3, 2), np.int8)), F32(0.1), np.int8(0))
+    rows = b.quantize(b.node("Conv", [b.dequantize("x", *X), w]), *Y)
+    mean = b.node("ReduceMean", [b.dequantize(rows, *Y)], axes=[2], keepdims=0)
+    model = b.build({"x": ("int8", (1, 3, 8))}, b.quantize(mean, *Y))
+    check(model, {"x": image(3, (1, 3, 8))})
+    assert any(isinstance(n.operator, AveragePool2d) for n in integer_graph(model).nodes)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
