@@ -35,7 +35,9 @@ def find_target(target: str | HardwareConfig | Target) -> Target:
         return target
     kind, _, rest = target.partition(":")
     if kind not in TARGETS:
-        configurations = ", ".join(f"vta:{config}" for config in CONFIGS)
+        if target in CONFIGS or target.endswith(".toml"):
+            raise TargetError(f"no target is called {target!r}; did you mean vta:{target}?")
+        configurations = ", ".join(f"vta:{config}" for config in (*CONFIGS, "FILE.toml"))
         raise TargetError(
             f"no target is called {target!r}; there are: {', '.join(TARGETS)}, {configurations}"
         )

@@ -126,12 +126,28 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     return None
 
 
-        reason = (
-            _reason(graph, node, lanes)
-            or _fixed_problem(graph, node, fixed_rounding)
-            or (depths and _window_problem(graph, node, *depths))
-            or row_problem(graph, node, lanes, row_words)
-        )
+def _window_problem(graph: Graph, node: Node, act: int, tap: int) -> str | None:
+    """Why a window and its result are not in ACT at a time, or its taps in TAP; None if they are,
+    or there is none.
+    """
+    match node.operator:
+        case MaxPool2d(kernel=(height, width)) | AveragePool2d(kernel=(height, width)):
+            memory, depth, words = "act", act, height * width + 1
+        case Conv2d() as conv if is_depthwise(conv, graph.types[node.inputs[1]].shape):
+            height, width = graph.types[node.inputs[1]].shape[1:3]
+            memory, depth, words = "tap", tap, height * width
+        case _:
+            return None
+    if words <= depth:
+        return None
+    return (
+        f"node {node.origin!r}: {memory} scratchpad: {words} words required for a window of "
+        f"{height}x{width} pixels, {depth} available; use a configuration with a deeper "
+        f"{memory.upper()}"
+    )
+
+
+def _fixed_problem(graph: Graph, node: Node, fixed_rounding: bool) -> str | None:
     """Why the accelerator does not give TensorFlow Lite's bytes of ``node``; None if it does."""
     problem: str | None = None
     total, finish = node, node

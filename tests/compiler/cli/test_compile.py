@@ -106,6 +106,7 @@ def test_compile_refuses_what_it_cannot_compile(digits_model: Path, tmp_path: Pa
         (float_model(given / "float.onnx"), "vta", "is not quantised"),
         (float_model(given / "erf.onnx", "Erf"), "vta", "(Erf): its input 'x' is not quantised"),
         (digits_model, "gpu", "no target is called 'gpu'"),
+        (digits_model, "mine.toml", "did you mean vta:mine.toml?"),
         (digits_model, "vta:huge", "no configuration is called 'huge'"),
     ):
         refused(invoke("compile", model, "--target", target, "-o", out / "m.dvt"), message)
