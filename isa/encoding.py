@@ -28,7 +28,7 @@ __all__ = ["SIDES", "decode", "encode", "field_values"]
 SIDES = (Memory.ACT, Memory.ACC)
 """The memories that VECTOR's ``source`` and ``destination`` number."""
 
-KEPT = 1 << 14
+KEPT = 1 << 16
 """Encoded instructions that are remembered: programs of one network are made again and again."""
 
 

@@ -42,7 +42,7 @@ Addresses = NDArray[np.int64]
 KEPT = 1024
 """Patterns of addresses that are remembered: instructions of a layer differ in where they begin."""
 
-KEPT_MASKS = 1 << 14
+KEPT_MASKS = 1 << 16
 """Instructions whose masks are remembered: programs of one network are made again and again."""
 
 
