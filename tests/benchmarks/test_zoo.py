@@ -63,3 +63,9 @@ def test_a_network_is_compared_and_a_refusal_is_told(tmp_path: Path) -> None:
     figures = measured(tmp_path, model)
     assert figures["where"] == "quantise"
     assert figures["refused"]
+
+
+def test_rows_tell_sizes_and_whether_weights_are_made_for_one() -> None:
+    first, other = ZOO["coat_lite_tiny"], ZOO["alexnet"]
+    assert (first.size, first.smallest, first.fixed) == (224, 32, True)
+    assert (other.size, other.smallest, other.fixed) == (224, 64, False)
