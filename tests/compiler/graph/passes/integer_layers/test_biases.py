@@ -107,6 +107,15 @@ def test_a_bias_in_other_units_is_none(values: Array, scale: np.float32, text: s
         compile(model, "vta:tiny")
 
 
+@pytest.mark.parametrize("factor", [1.0009, 0.9991])
+def test_a_bias_in_nearly_the_units_of_the_sum_is_one(factor: float) -> None:
+    b = ModelBuilder()
+    scale = SCALE * SCALE * F32(factor)
+    steps = b.dequantize(b.constant(BIAS.reshape(C, 1, 1)), scale, np.int32(0))
+    y = stored(b, b.node("Add", [convolution(b), steps]))
+    assert compile(b.build({"x": ("int8", SHAPE)}, y), "vta:tiny").parts
+
+
 def test_a_bias_after_a_limit_is_none() -> None:
     b = ModelBuilder()
     limited = b.node("Clip", [convolution(b), b.constant(F32(-1)), b.constant(F32(1))])
