@@ -40,6 +40,7 @@ __all__ = [
     "compiled",
     "difference",
     "documented",
+    "named",
 ]
 
 TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large", DRAWN)
@@ -67,6 +68,11 @@ class RefusedError(Exception):
     """The target does not take the model; the message says why."""
 
 
+def named(target: Target) -> str:
+    """A target in messages."""
+    return target if isinstance(target, str) else f"vta:{target.name}"
+
+
 def check(sample: Sample, target: Target) -> None:
     """Raises FoundError for a wrong result, RefusedError, and what the compiler may not raise."""
     if not _wrong(sample, target):
@@ -78,7 +84,7 @@ def check(sample: Sample, target: Target) -> None:
         except RefusedError:  # nothing of this piece is for the target
             continue
         if wrong:
-            raise FoundError(f"{target}: {wrong}")
+            raise FoundError(f"{named(target)}: {wrong}")
 
 
 def _wrong(sample: Sample, target: Target, steps: int = 0) -> str:
@@ -108,7 +114,7 @@ def _compare_plans(sample: Sample, target: Target) -> None:
         first, second = (run(module, given, device).outputs for module in modules)
         for name, values in first.items():
             if not np.array_equal(values, second[name], equal_nan=values.dtype.kind == "f"):
-                raise FoundError(f"{target}: output {name} of two plans differs")
+                raise FoundError(f"{named(target)}: output {name} of two plans differs")
 
 
 KEPT: dict[Target, tuple[Sample, Module]] = {}
@@ -130,7 +136,7 @@ def documented(target: Target) -> Iterator[None]:
     except (CompileLimitError, DoesNotFitError, ModelError, UnsupportedOperatorError) as error:
         raise RefusedError(f"{type(error).__name__}: {error}") from None
     except DovetailError as error:
-        raise FoundError(f"{target}: {type(error).__name__}: {error}") from error
+        raise FoundError(f"{named(target)}: {type(error).__name__}: {error}") from error
 
 
 @lru_cache(maxsize=32)

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from dovetail.compiler import compile
 from dovetail.runtime import run
 
-from .compare import FoundError, Target, compiled, difference, documented, with_outputs
+from .compare import FoundError, Target, compiled, difference, documented, named, with_outputs
 from .draw import Sample
 from .drawing import Array, compute
 
@@ -140,4 +140,6 @@ def check_related(sample: Sample, seed: int, target: Target) -> None:
         for name, values in first.items():
             wrong = difference(second[name], [values], 0)
             if wrong:
-                raise FoundError(f"{target}: output {name} of a model that means the same: {wrong}")
+                raise FoundError(
+                    f"{named(target)}: output {name} of a model that means the same: {wrong}"
+                )
