@@ -102,7 +102,8 @@ def random_inputs(module: "Module") -> "dict[str, NDArray[np.generic]]":
 
 
 def random_arrays(signatures: "Sequence[TensorSignature]") -> "dict[str, NDArray[np.generic]]":
-    """Inputs from a fixed seed: 0 to 1 in floats, every value in integers.
+    """Inputs from a fixed seed: 0 to 1 in floats, every value in bytes; 0 and 1 in wider integers,
+    which may be places in a table.
 
     Dimensions of any size are 1.
     """
@@ -118,9 +119,8 @@ def random_arrays(signatures: "Sequence[TensorSignature]") -> "dict[str, NDArray
             inputs[tensor.name] = rng.random(shape) < 0.5
         else:
             limits = np.iinfo(tensor.dtype)
-            inputs[tensor.name] = rng.integers(
-                limits.min, limits.max, shape, endpoint=True, dtype=tensor.dtype
-            )
+            low, high = (limits.min, limits.max) if limits.bits == 8 else (0, 1)
+            inputs[tensor.name] = rng.integers(low, high, shape, tensor.dtype, endpoint=True)
     return inputs
 
 
