@@ -18,7 +18,7 @@ from .memories import Memory
 from .sdram import SdramTiming
 
 __all__ = [
-    *("DEFAULT_CLOCK_HZ", "INSTRUCTION_BYTES", "WIDEST_BUS_BYTES"),
+    *("DEFAULT_CLOCK_HZ", "INSTRUCTION_BYTES", "SHORT_ROWS", "WIDEST_BUS_BYTES"),
     *("DramTiming", "HardwareConfig"),
 ]
 
@@ -27,6 +27,9 @@ INSTRUCTION_BYTES = 64
 
 WIDEST_BUS_BYTES = 16
 """Width of the AXI4 data bus, at most."""
+
+SHORT_ROWS = 4
+"""Words of TAB in a beat, in their short form."""
 
 DEFAULT_CLOCK_HZ = 100_000_000
 
@@ -238,8 +241,9 @@ class HardwareConfig:
     short_constants: bool = field(
         default=False,
         metadata=declare(
-            "LOAD also makes parameters from their scales alone, where the biases are 0, and words "
-            "of tables from a beat that repeats over the lanes (nibbles)."
+            "LOAD also makes parameters from their scales alone, where the biases are 0, or from "
+            "one bias and one scale for all lanes; and four words of a table from a beat "
+            "(nibbles).  VECTOR also takes zero points from what it multiplies with taps (m1)."
         ),
     )
     load_ahead: bool = field(
@@ -335,11 +339,16 @@ class HardwareConfig:
         weights = (Memory.WGT,) if self.nibble_weights else ()
         return *weights, *((Memory.PAR, Memory.TAB) if self.short_constants else ())
 
-    def short_bytes(self, memory: Memory) -> int:
-        """Bytes in DRAM of a word of WGT, PAR or TAB in its short form: whole beats."""
+    def short_bytes(self, memory: Memory, *, same: bool = False) -> int:
+        """Bytes in DRAM of a word of WGT, PAR or TAB in its short form: whole beats, but of TAB.
+
+        same: of PAR, one bias and one scale for all lanes.
+        """
         if memory is Memory.WGT:
             return self.nibble_bytes
-        return self.word_bytes(memory) // 2 if memory is Memory.PAR else self.bus_bytes
+        if memory is Memory.TAB:
+            return self.bus_bytes // SHORT_ROWS
+        return max(self.bus_bytes, 8) if same else self.word_bytes(memory) // 2
 
     def banks(self, memory: Memory) -> int:
         """Banks of ``memory`` that units lock (1 where none are locked)."""
@@ -371,11 +380,12 @@ class HardwareConfig:
         skip |= {name for name in optional if not getattr(self, name)}
         skip |= {"multiplier_bits", "tile_cycles", "lane_groups", "vector_cycles"}
         skip |= {"core_clock_ratio", "deep_pipelines", "load_ahead"}
-        return ",".join(
+        named = ",".join(
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)
             if field.name not in skip
         )
+        return f"{named},short_rows={SHORT_ROWS}" if self.short_constants else named
 
     @property
     def fingerprint(self) -> int:

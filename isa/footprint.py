@@ -27,6 +27,7 @@ __all__ = [
     "is_window",
     "nest",
     "outer_extent",
+    "raised_elements",
     "reads_parameters",
     "results_written",
     "row_span",
@@ -131,6 +132,13 @@ def _source_nests(vector: Vector) -> list[tuple[int, tuple[int, ...], tuple[int,
     return found
 
 
+def raised_elements(vector: Vector, config: HardwareConfig) -> int:
+    """What is added to elements that are multiplied with taps (``Multiplier.TAP``)."""
+    if not config.short_constants or vector.row is not Row.NONE:
+        return 0
+    return (vector.m1 + 256) % 512 - 256
+
+
 def is_window(vector: Vector) -> bool:
     """Whether results are sums over windows of columns (``Multiplier.WINDOW``)."""
     return vector.fold is Fold.MAC and vector.multiplier is Multiplier.WINDOW
@@ -211,7 +219,9 @@ def dram_word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
     if isinstance(instruction, Store):
         return config.word_bytes(Memory.ACT)
     memory = instruction.memory
-    return config.short_bytes(memory) if instruction.nibbles else config.word_bytes(memory)
+    if not instruction.nibbles:
+        return config.word_bytes(memory)
+    return config.short_bytes(memory, same=instruction.same)
 
 
 def dram_rows(instruction: Load | Store, config: HardwareConfig) -> list[tuple[int, int]]:

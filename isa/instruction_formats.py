@@ -78,14 +78,19 @@ LOAD_FORMAT = Format(
         Field("pad_y_after", 8, "padding rows after each plane"),
         Field("pad_value", 8, "every byte of padding", True),
         Field("step", 8, "0: words follow each other in DRAM; else bytes from a word to the next"),
-        Field("gap", 8, "with a step: words left free between two words of a row"),
+        Field(
+            "gap",
+            8,
+            "with a step: words left free between two words of a row; with nibbles and PAR not 0: "
+            "words are one bias and one scale",
+        ),
         Field("row_first", 20, "with a step: bytes of a row before this one count as padding"),
         Field("row_end", 20, "with a step: bytes of a row from this one on count as padding"),
         Field(
             "nibbles",
             1,
-            "1: words have a short form in DRAM: of WGT nibbles and multipliers, of PAR scales, of "
-            "TAB a beat",
+            "1: words have a short form in DRAM: of WGT nibbles and multipliers, of PAR scales or "
+            "one of each, of TAB a quarter of a beat",
         ),
     ),
 )
@@ -143,8 +148,8 @@ VECTOR_FORMAT = Format(
         Field(
             "m1",
             24,
-            "immediate multiplier elsewhere; low 9 bits: added to odd elements of PAIR, where "
-            "`row` is 0",
+            "immediate multiplier elsewhere; low 9 bits: added to odd elements of PAIR, and with "
+            "`short_constants` to elements of TAP, where `row` is 0",
             True,
         ),
         Field("source_address", 16, "first word read"),

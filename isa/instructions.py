@@ -149,8 +149,9 @@ class Load:
     many bytes: a multiplier of 4 bits for each output lane, from the beginning of a beat, then, in
     the next beats, a nibble for each weight, which is signed.  The lower nibble of a byte comes
     first.  Only where the configuration has `nibble_weights`.  Where it has `short_constants`, a
-    word of PAR is made from its scales, with biases of 0; and one of TAB from a single beat, which
-    repeats over the lanes.
+    word of PAR is made from its scales, with biases of 0, or, with a ``gap``, from one bias and one
+    scale for all lanes; and four words of TAB are made from a beat, a quarter of which repeats over
+    the lanes of each.
     """
 
     unit: ClassVar[Unit] = Unit.LOAD
@@ -190,6 +191,11 @@ class Load:
     def rows(self) -> int:
         """Rows in a plane of the padded block."""
         return self.pad_y_before + self.count_y + self.pad_y_after
+
+    @property
+    def same(self) -> bool:
+        """Whether words of PAR are made from one bias and one scale."""
+        return self.nibbles and self.memory is Memory.PAR and self.gap > 0
 
     @property
     def stride_x(self) -> int:

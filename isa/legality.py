@@ -1,11 +1,11 @@
 """Which instructions the hardware takes."""
 
-from .config import HardwareConfig
+from .config import SHORT_ROWS, HardwareConfig
 from .instruction_formats import VECTOR_LEVELS
 from .instructions import Finish, Gemm, Instruction, Load, Rounding, Row, Store, Vector
 from .memories import Memory
 
-__all__ = ["legality_problem", "word_problem"]
+__all__ = ["BY_ROWS", "legality_problem", "word_problem"]
 
 SHORT = {
     Memory.WGT: "nibble_weights",
@@ -13,6 +13,9 @@ SHORT = {
     Memory.TAB: "short_constants",
 }
 """Memories with a short form of words in DRAM, and what of a configuration each needs."""
+
+BY_ROWS = ("sram_address", "sram_stride_y", "sram_stride_z", "count_x", "pad_x_before")
+"""What is a multiple of ``SHORT_ROWS`` where as many words of TAB come in a beat."""
 
 
 def word_problem(instruction: Instruction) -> str | None:
@@ -75,6 +78,12 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
             if memory not in config.short_memories:
                 return f"nibbles = 1 of {memory.value}; {config.name} has no {SHORT[memory]}"
             size, what = config.bus_bytes, "the bytes of a beat, with nibbles"
+            for name in BY_ROWS if memory is Memory.TAB else ():
+                if getattr(instruction, name) % SHORT_ROWS:
+                    return (
+                        f"{name} = {getattr(instruction, name)}; required a multiple of "
+                        f"{SHORT_ROWS}, the words in a beat, with nibbles of tab"
+                    )
         for name in ("dram_address", "dram_stride_y", "dram_stride_z"):
             value = getattr(instruction, name)
             if value % size:

@@ -1,5 +1,6 @@
 """Prose and pseudo-code of the manual; ``document`` puts them between the generated tables."""
 
+from .config import SHORT_ROWS
 from .instruction_formats import VECTOR_LEVELS
 from .instructions import Finish, Fold, Rounding, Row
 from .memories import Memory
@@ -100,7 +101,9 @@ The hardware refuses an instruction that is not legal (error ILLEGAL_INSTRUCTION
   than `bus_bytes`, or `dram_stride_y` or `dram_stride_z` is not a multiple of `bus_bytes`
   (`dram_address` may be any);
 - LOAD with `nibbles`: `memory` is not WGT, PAR or TAB; or it is WGT and the configuration's
-  `nibble_weights` is False; or PAR or TAB and its `short_constants` is False;
+  `nibble_weights` is False; or PAR or TAB and its `short_constants` is False; or TAB, and
+  `sram_address`, `sram_stride_y`, `sram_stride_z`, `count_x` or `pad_x_before` is not a multiple
+  of {SHORT_ROWS};
 - GEMM and VECTOR: an extent is 0;
 - VECTOR: `fold` is above {max(Fold)}, `finish` above {Finish.CUSTOM:d}
   (where the configuration's `finish` is empty: above {Finish.CUSTOM - 1}),
@@ -223,7 +226,7 @@ LOOPS = {
         else:
             every byte of memory[cell] = pad_value
 
-    Without a step, gap, row_first and row_end are ignored.
+    Without a step, row_first and row_end are ignored, and, but with nibbles and PAR, gap.
     With one, pad_x_before and pad_x_after are 0, and
         cell = sram_address + z * sram_stride_z + row * sram_stride_y + x * (1 + gap)
         byte b of ACT[cell] = DRAM byte at
@@ -236,10 +239,12 @@ LOOPS = {
         WGT[cell][l][k] = (nibble B * l + k of the word's bytes from head on, signed)
                 * (1 + nibble l of the word's first bytes)
     What is left of the first head bytes is ignored.
-    With nibbles and PAR, word size = 4 * B, and
+    With nibbles and PAR, and gap = 0, word size = 4 * B, and
         bias of PAR[cell][l] = 0;  scale of PAR[cell][l] = float32 l of the word's bytes
-    With nibbles and TAB, word size = bus_bytes, and
-        TAB[cell][l] = byte l % bus_bytes of the word's bytes
+    with another gap, word size = max(bus_bytes, 8), and
+        bias of PAR[cell][l] = the word's first int32;  scale of PAR[cell][l] = the float32 behind
+    With nibbles and TAB, word size = bus_bytes / 4, and
+        TAB[cell][l] = byte l % (bus_bytes / 4) of the word's bytes
 """,
     "gemm": """
     for i5 in extent5: ... for i0 in extent0:
@@ -258,7 +263,8 @@ LOOPS = {
             source[source_address + sum(i * source_stride)][l]              modulo 2^32
             (MAC: of the element's low 16 bits, signed, times the multiplier;
              the multiplier TAP is TAP[tap_address + sum(i * tap_stride)][l] + offset,
-             offset the low 9 bits of m0, signed; PAIR: see below)
+             offset the low 9 bits of m0, signed; PAIR: see below.  With TAP, `row` = 0 and
+             `short_constants`, the low 9 bits of m1, signed, are added to the element first)
         r = finish(v), with PAR[par_address + sum(i * par_stride)][l]
         if the destination is ACT: r = clip(r, low, high)
         if lookup: r = TAB[tab_address + 128 + r][l]

@@ -15,6 +15,7 @@ from .footprint import (
     load_cells,
     nest,
     outer_extent,
+    raised_elements,
     results_written,
     window_taps,
     written_memory,
@@ -74,7 +75,7 @@ def load(state: MachineState, instruction: Load) -> None:
             inside = (place >= instruction.row_first) & (place < instruction.row_end)
             words = np.where(inside, words, np.uint8(instruction.pad_value & 0xFF))
         if instruction.nibbles:
-            words = from_short(words, memory, config)
+            words = from_short(words, memory, config, same=instruction.same)
         state.write_words(memory, cells[data], words)
 
 
@@ -133,11 +134,12 @@ def _accumulate(
 
 
 def fold(
-    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None
+    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None, raised: int = 0
 ) -> NDArray[np.int32]:
     """Fold ``values`` int32[results, elements, block] over axis 1, wrapping at 32 bits.
 
-    taps: int8[results, elements, block], for ``Multiplier.TAP``.
+    taps: int8[results, elements, block], for ``Multiplier.TAP``; raised: what is added to elements
+    that are multiplied with them.
     """
     match instruction.fold:
         case Fold.ADD:
@@ -149,24 +151,24 @@ def fold(
         case Fold.MIN:
             return values.min(axis=1)
         case Fold.MAC:
-            return _products(values, instruction, taps).sum(axis=1).astype(np.int32)
+            return _products(values, instruction, taps, raised).sum(axis=1).astype(np.int32)
 
 
 def _products(
-    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None
+    values: NDArray[np.int32], instruction: Vector, taps: NDArray[np.int8] | None, raised: int
 ) -> NDArray[np.int64]:
     m0, m1 = instruction.m0, instruction.m1
     if instruction.multiplier is Multiplier.TAP:
         assert taps is not None
-        return low_bits(values, 16) * (taps + low_bits(np.array(m0), 9))
+        return low_bits(values + raised, 16) * (taps + low_bits(np.array(m0), 9))
     index = np.arange(values.shape[1])[:, None] % instruction.extent[0]
     if instruction.multiplier is Multiplier.IMMEDIATE:
         return low_bits(values, 16) * np.where(index == 0, m0, m1)
     second = m1 if instruction.row is Row.NONE else m0
     offsets = low_bits(np.array((m0, second)), 9)[index % 2]
-    raised = values + offsets
-    before = np.roll(low_bits(raised, 24), 1, axis=1)
-    return np.where(index % 2 == 1, low_bits(raised, 16) * before, 0)
+    moved = values + offsets
+    before = np.roll(low_bits(moved, 24), 1, axis=1)
+    return np.where(index % 2 == 1, low_bits(moved, 16) * before, 0)
 
 
 def window_sums(
@@ -204,7 +206,8 @@ def vector(state: MachineState, instruction: Vector) -> None:
         if instruction.fold is Fold.MAC and instruction.multiplier is Multiplier.TAP:
             places = nest(instruction.tap_address, extent, instruction.tap_stride, config.tap_depth)
             taps = state.tap[places].reshape(results, -1, config.block)
-        total = fold(values.reshape(results, -1, config.block), instruction, taps)
+        elements = values.reshape(results, -1, config.block)
+        total = fold(elements, instruction, taps, raised_elements(instruction, config))
     written = results_written(instruction)
     places = nest(
         instruction.destination_address,

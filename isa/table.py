@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import INSTRUCTION_BYTES, HardwareConfig
+from .config import INSTRUCTION_BYTES, SHORT_ROWS, HardwareConfig
 from .encoding import SIDES
 from .formats import Format
 from .instruction_formats import VECTOR_LEVELS
 from .instructions import FORMATS, Finish, Fold, Multiplier, Rounding, Row
+from .legality import BY_ROWS
 from .memories import Memory, Unit
 
 __all__ = ["InstructionTable", "decode_table"]
@@ -136,6 +137,8 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             legal &= np.where(field["step"], _windows(field, config), _aligned(field, size))
             codes = [memory.code for memory in config.short_memories]
             legal &= (field["nibbles"] == 0) | np.isin(field["memory"], codes)
+            off = np.logical_or.reduce([field[name] % SHORT_ROWS != 0 for name in BY_ROWS])
+            legal &= ~((field["nibbles"] != 0) & (field["memory"] == Memory.TAB.code) & off)
         case Unit.STORE:
             legal &= field["count_z"] * field["count_y"] * field["count_x"] != 0
             legal &= _aligned(field, np.array(config.word_bytes(Memory.ACT)))

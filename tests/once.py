@@ -11,7 +11,8 @@ import pytest
 
 from dovetail.compiler.options import Overlap
 from dovetail.compiler.targets.vta import emit, search
-from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
+from dovetail.compiler.targets.vta.draft import Draft, make_draft
+from dovetail.compiler.targets.vta.last_changes import without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.plan_key import plan_key
 from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record

@@ -6,9 +6,10 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.config import INSTRUCTION_BYTES, SHORT_ROWS, HardwareConfig
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from dovetail.isa.instructions import FORMATS, Finish, Fold, Rounding, Row
+from dovetail.isa.legality import BY_ROWS
 from dovetail.isa.memories import Memory, Unit
 
 from . import layouts
@@ -84,6 +85,10 @@ class Legality(wiring.Component):
         if self._config.short_memories:
             short = _any(fields.memory == memory.code for memory in self._config.short_memories)
             beats = ~_any(fields[name][:bus_bits].any() for name in ALIGNED)
+            if self._config.short_constants:
+                bits = (SHORT_ROWS - 1).bit_length()
+                rows_apart = _any(fields[name][:bits].any() for name in BY_ROWS)
+                short = short & ~((fields.memory == Memory.TAB.code) & rows_apart)
             aligned = Mux(fields.nibbles, short & beats, aligned)
             windows = windows & ~fields.nibbles
         else:

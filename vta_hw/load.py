@@ -1,28 +1,26 @@
 """The load unit: strided DRAM blocks into padded scratchpad blocks."""
 
-from itertools import cycle
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from dovetail.isa.config import HardwareConfig
+from dovetail.isa.config import SHORT_ROWS, HardwareConfig
 from dovetail.isa.latency import pipeline_stages
 from dovetail.isa.memories import Memory
 
 from . import layouts
 from .bursts import Burst, BurstCutter
+from .load_sizes import LoadSizes
 from .load_turns import LoadTurns
+from .load_writes import parameters_of, write_beats, write_port, write_words
 from .nibbles import NibbleWeights
-from .pipeline import COPIES, copies, delayed, delays
-from .ports import ADDRESS_BITS, UnitControl, WritePort
+from .pipeline import delayed, delays
+from .ports import ADDRESS_BITS, UnitControl
 from .row_windows import RowWindows
 from .walker import BlockWalker
 
 __all__ = ["Load"]
 
-PART_BYTES = 64
-"""Bytes of a word whose choice between data and padding is one wire."""
 WINDOW_FIELDS = ("step", "count_x", "row_first", "row_end")
 
 
@@ -60,12 +58,7 @@ class Load(wiring.Component):
         self._config = config
         self._stages = pipeline_stages(config)
         self._gathered = [memory for memory in Memory if memory not in config.by_beats]
-        ports = {}
-        for memory in Memory:
-            size = config.word_bytes(memory)
-            pieces = size // config.bus_bytes if memory in config.by_beats else 1
-            apart = 1 + (memory is not Memory.TAB and memory in config.short_memories)
-            ports[f"write_{memory.value}"] = Out(WritePort(8 * size // pieces, pieces, apart))
+        ports = {f"write_{memory.value}": Out(write_port(memory, config)) for memory in Memory}
         if config.two_loads:
             indices = ("burst_index", "beat_index")
             ports |= {"announced": In(1), "index": In(32), **{name: Out(32) for name in indices}}
@@ -113,53 +106,10 @@ class Load(wiring.Component):
         # What the instruction's first cycles work from.
         given = current if stages.setup else taken
 
-        word_beats = [config.word_bytes(memory) // config.bus_bytes for memory in Memory]
-        # With nibbles: of the multipliers, and of the nibbles.
-        head_beats = config.nibble_head_bytes // config.bus_bytes
-        nibble_beats = config.nibble_bytes // config.bus_bytes - head_beats
-        scale_beats = config.short_bytes(Memory.PAR) // config.bus_bytes
-        row_beats, last_beat = Signal(24), Signal(8)
-        with m.Switch(given.memory):
-            for memory, beats in zip(Memory, word_beats, strict=True):
-                with m.Case(memory.code):
-                    m.d.comb += row_beats.eq(given.count_x * beats)
-            with m.Default():
-                m.d.comb += row_beats.eq(0)
-        if config.nibble_weights:
-            with m.If(given.nibbles):
-                in_row = given.count_x * head_beats + given.count_x * nibble_beats
-                m.d.comb += row_beats.eq(in_row)
-        if config.short_constants:
-            # Of PAR the scales alone, half of a word; of TAB a beat.
-            with m.If(given.nibbles & (given.memory == Memory.PAR.code)):
-                m.d.comb += row_beats.eq(given.count_x * scale_beats)
-            with m.If(given.nibbles & (given.memory == Memory.TAB.code)):
-                m.d.comb += row_beats.eq(given.count_x)
+        sizes = LoadSizes(m, config, given, current, settled)
+        last_beat = sizes.last_beat
         bus_log2 = (config.bus_bytes - 1).bit_length()
         before = given.dram_address[:bus_log2]
-        # Where rows are windows, of the bytes from the first beat to the end of the last window.
-        steps = settled(given.count_x * given.step, "steps")
-        around = settled(before + (config.block + config.bus_bytes - 1) - given.step, "around")
-        in_windows = settled(given.step.any() & given.count_x.any(), "in_windows")
-        with m.If(in_windows):
-            m.d.comb += row_beats.eq((steps + around) >> bus_log2)
-        with m.Switch(current.memory):
-            for memory, beats in zip(Memory, word_beats, strict=True):
-                with m.Case(memory.code):
-                    m.d.comb += last_beat.eq(beats - 1)
-            with m.Default():
-                m.d.comb += last_beat.eq(0)
-        if config.nibble_weights:
-            with m.If(current.nibbles):
-                m.d.comb += last_beat.eq(head_beats + nibble_beats - 1)
-        scales, repeated = Const(0), Const(0)
-        if config.short_constants:
-            scales = current.nibbles & (current.memory == Memory.PAR.code)
-            repeated = current.nibbles & (current.memory == Memory.TAB.code)
-            with m.If(scales):
-                m.d.comb += last_beat.eq(scale_beats - 1)
-            with m.If(repeated):
-                m.d.comb += last_beat.eq(0)
         m.d.comb += [
             cutter.start.eq(begins),
             cutter.address.eq(Cat(Const(0, bus_log2), given.dram_address[bus_log2:])),
@@ -167,7 +117,7 @@ class Load(wiring.Component):
             cutter.stride_z.eq(given.dram_stride_z),
             cutter.count_y.eq(given.count_y),
             cutter.count_z.eq(given.count_z),
-            cutter.row_beats.eq(settled(row_beats, "row_beats_now")),
+            cutter.row_beats.eq(settled(sizes.row_beats, "row_beats_now")),
             self.bursts.valid.eq(cutter.valid),
             self.bursts.payload.eq(cutter.burst),
             cutter.take.eq(self.bursts.valid & self.bursts.ready),
@@ -201,14 +151,21 @@ class Load(wiring.Component):
             walked, spread = current, windowed
             m.d.sync += begun.eq(begins)
         padded_rows = settled(walked.pad_y_before * walked.sram_stride_y, "padded_rows")
+        apart: Value = Mux(spread, walked.gap + 1, 1)
+        in_row: Value = walked.count_x
+        if config.short_constants:
+            # Of TAB, several words at a time.
+            fours = walked.nibbles & (walked.memory == Memory.TAB.code)
+            apart = Mux(fours, SHORT_ROWS, apart)
+            in_row = Mux(fours, walked.count_x >> SHORT_ROWS.bit_length() - 1, walked.count_x)
         m.d.comb += [
             corner.eq(walked.sram_address + walked.pad_x_before + padded_rows),
             words.start.eq(begun),
             words.address.eq(settled(corner, "corner_now")),
-            words.stride_x.eq(Mux(spread, walked.gap + 1, 1)),
+            words.stride_x.eq(apart),
             words.stride_y.eq(walked.sram_stride_y),
             words.stride_z.eq(walked.sram_stride_z),
-            words.count_x.eq(walked.count_x),
+            words.count_x.eq(in_row),
             words.count_y.eq(walked.count_y),
             words.count_z.eq(walked.count_z),
         ]
@@ -232,7 +189,7 @@ class Load(wiring.Component):
         for k in range(widest // config.bus_bytes):
             mine = late_index == k
             if config.short_constants:
-                mine |= repeated
+                mine |= sizes.fours
             with m.If(late_beat & mine):
                 m.d.sync += word.word_select(k, 8 * config.bus_bytes).eq(late_data)
 
@@ -252,28 +209,17 @@ class Load(wiring.Component):
         data_left, cells_left = Signal(), Signal()
         last_word, last_cell = complete & words.last, Signal()
         # What is written came in the cycle before: of that one are memory, nibbles and address.
-        memory, nibbles, cell = current.memory, current.nibbles, words.cell
+        memory, nibbles, gap, cell = current.memory, current.nibbles, current.gap, words.cell
         if config.two_loads:
             memory = delayed(m, memory, "memory_before")
             nibbles = delayed(m, nibbles, "nibbles_before")
+            if config.short_constants:
+                gap = delayed(m, gap.any(), "gap_before")
             cell = delayed(m, cell, "cell_before")
         by_beats = Signal()
         here = [memory == each.code for each in config.by_beats]
         m.d.comb += by_beats.eq(settled(Cat(*here).any(), "by_beats_now"))
-        pieces = max(config.word_bytes(memory) for memory in config.by_beats) // config.bus_bytes
-        arriving = [index == k for k in range(pieces)]
-        if config.nibble_weights:
-            # Each beat makes two pieces.
-            arriving = [
-                Mux(current.nibbles, index == head_beats + k // 2, plain)
-                for k, plain in enumerate(arriving)
-            ]
-        if config.short_constants:
-            # Of a word of scales, a piece of biases with each.
-            arriving = [
-                Mux(scales, index == k % scale_beats, before)
-                for k, before in enumerate(arriving[: 2 * scale_beats])
-            ] + arriving[2 * scale_beats :]
+        arriving = sizes.arriving(config, current, index)
         arrived = delayed(m, Cat(beat & each for each in arriving), "arrived", reset=True)
         beat_before = delayed(m, beat, "beat_before", reset=True)
         writes = Mux(by_beats, beat_before, complete)
@@ -340,11 +286,25 @@ class Load(wiring.Component):
         if config.two_loads:
             memory = Mux(writes, memory, current.memory)
         places = delays(m, Mux(writes, cell, cells.cell), "write_address", stages.write)[-1]
-        for each in Memory:
-            m.d.comb += getattr(self, f"write_{each.value}").address.eq(places)
-        self._write_words(m, memory, current, windowed, (complete, word), pads, windows)
+        ports = {each: getattr(self, f"write_{each.value}") for each in Memory}
+        for port in ports.values():
+            m.d.comb += port.address.eq(places)
+        several = nibbles & (memory_before == Memory.TAB.code)
+        write_words(
+            m,
+            config,
+            ports,
+            memory,
+            places,
+            current.pad_value,
+            complete,
+            (word, windows.word),
+            pads,
+            (windowed, several),
+        )
         pad = current.pad_value.as_unsigned().replicate(config.bus_bytes)
         data = delayed(m, beat_data, "data_before")
+        plain = data
         if config.nibble_weights:
             m.submodules.expand = expand = NibbleWeights(config)
             m.d.comb += [expand.beat.eq(beat), expand.data.eq(beat_data), expand.index.eq(index)]
@@ -353,75 +313,11 @@ class Load(wiring.Component):
                 expands = nibbles & (memory_before == Memory.WGT.code)
             data = Mux(expands, expand.weights, data.replicate(2))
             pad = pad.replicate(2)
-        value = Mux(beat_before, data, pad)
+        parameters: list[Value] = []
         if config.short_constants:
-            # Behind it, what biases get.
-            no_bias = beat_before & nibbles & (memory_before == Memory.PAR.code)
-            bias = value[: 8 * config.bus_bytes] & ~no_bias.replicate(8 * config.bus_bytes)
-            value = Cat(value, bias)
-        self._write_beats(m, memory, arrived, pads, value)
+            short = beat_before & nibbles & (memory_before == Memory.PAR.code)
+            same = short & gap.any()
+            parameters = parameters_of(Mux(beat_before, plain, pad[: len(plain)]), short, same)
+        value = Mux(beat_before, data, pad)
+        write_beats(m, config, ports, memory, arrived, pads, value, parameters)
         return m
-
-    def _write_words(
-        self,
-        m: Module,
-        written: Value,
-        current: Value,
-        windowed: Value,
-        data: tuple[Value, Value],
-        pads: Value,
-        windows: RowWindows,
-    ) -> None:
-        """Write a word, or a cell of padding, ``Stages.write`` cycles later.
-
-        written: code of the memory.  data: whether there is a word, and (that much later) the word.
-        pads: whether there is a cell.
-        """
-        late = self._stages.write
-        complete, word = data
-        enables = delays(m, complete | pads, "writes", late, reset=True)[-1]
-        whole: list[Value] = [complete]
-        if late:
-            # All words together have hundreds of bits: a register for each of some parts.
-            whole = copies(m, delays(m, complete, "word_next", late - 1)[-1], "word_now", COPIES)
-        choices = cycle(whole)
-        for memory in self._gathered:
-            port = getattr(self, f"write_{memory.value}")
-            size = self._config.word_bytes(memory)
-            value = word[: 8 * size]
-            if memory is Memory.ACT:
-                value = Mux(windowed, windows.word, value)
-            m.d.comb += port.enable.eq((written == memory.code) & enables)
-            for first in range(0, size, PART_BYTES):
-                part = value[8 * first : 8 * (first + PART_BYTES)]
-                pad = current.pad_value.as_unsigned().replicate(len(part) // 8)
-                data_part = port.data[8 * first : 8 * (first + PART_BYTES)]
-                m.d.comb += data_part.eq(Mux(next(choices), part, pad))
-
-    def _write_beats(
-        self, m: Module, written: Value, pieces: Value, pads: Value, value: Value
-    ) -> None:
-        """Write ``value``, a beat to some pieces of a word, or padding to all, ``Stages.write``
-        cycles later, to the memory with the code ``written``.
-        """
-        late = self._stages.write
-        memories = self._config.by_beats
-        own: list[Value] = [value] * len(memories)
-        if late:
-            pieces = delays(m, pieces, "pieces", late - 1, reset=True)[-1]
-            pads = delays(m, pads, "pads", late - 1, reset=True)[-1]
-            value = delays(m, value, "value_late", late - 1)[-1]
-            # The memories have a register each: together they lie all over an FPGA.
-            own = copies(m, value, "value_now", len(memories))
-        pieces |= pads.replicate(len(pieces))
-        for memory, data in zip(memories, own, strict=True):
-            port = getattr(self, f"write_{memory.value}")
-            enable = pieces[: len(port.enable)]
-            enable &= (written == memory.code).replicate(len(enable))
-            if late:
-                enable = delayed(m, enable, f"{memory.value}_pieces", reset=True)
-            value = data[: len(port.data)]
-            if memory is Memory.PAR and self._config.short_constants:
-                beat = len(port.data) // 2
-                value = Cat(data[-beat:], data[:beat])
-            m.d.comb += [port.enable.eq(enable), port.data.eq(value)]

@@ -17,6 +17,7 @@ from dovetail.isa.state import MachineState
 
 from .build import build_harness
 from .gemm import matrix_parts
+from .load_writes import table_rows
 from .scratchpad import part_name
 from .tap_scratchpad import TapScratchpad
 from .verilog import HardwareError
@@ -109,8 +110,9 @@ def _blocks(config: HardwareConfig) -> list[_Block]:
     for memory in Memory:
         scope = f"TOP.simulation_top.accelerator.{memory.value}"
         if memory is Memory.TAB:
-            lanes = range(config.block)
-            blocks += [_Block(scope, f"tab_lane{lane}", config.tab_depth, 1) for lane in lanes]
+            lanes, rows = range(config.block), table_rows(config)
+            words = config.tab_depth // rows
+            blocks += [_Block(scope, f"tab_lane{lane}", words, rows) for lane in lanes]
             continue
         if memory is Memory.TAP:
             words, size = config.tap_depth // TapScratchpad.GROUP, config.block

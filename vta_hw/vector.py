@@ -228,13 +228,18 @@ class Vector(wiring.Component):
         if not self._config.row_parameters:
             second = walker.index_odd
         raised = Mux(second, current.m1, current.m0)[:9].as_signed()
+        raised = Mux(_is_pair(current), raised, 0)
+        if self._config.short_constants:
+            # Where a product has no bias of its own, it needs none for the zero point.
+            tapped = (current.fold == Fold.MAC) & (current.multiplier == Multiplier.TAP)
+            raised = Mux(tapped & ~current.row.any(), current.m1[:9].as_signed(), raised)
         arrival: dict[str, tuple[Value, int]] = {
             "from_acc": (current.source, cycles.arrived),
             "multiplier": (current.multiplier, cycles.chosen),
             "immediate": (Mux(walker.index_zero[0], current.m0, current.m1), cycles.chosen),
             "index_odd": (walker.index_odd, cycles.chosen),
             "offset": (current.m0[:9].as_signed(), cycles.chosen),
-            "raised": (Mux(_is_pair(current), raised, 0), cycles.chosen),
+            "raised": (raised, cycles.chosen),
             "is_mac": (current.fold == Fold.MAC, cycles.multiplied - self._deep),
             "goes_on": (~begins, cycles.multiplied),
             "column_goes_on": (column_goes_on, cycles.multiplied),

@@ -20,7 +20,9 @@ class Memories(Record):
     """The arrays of a ``MachineState``, and of each its depth less one, to wrap addresses with.
 
     multiplier: the bits of ``scale``.  nibble_head: bytes before the nibbles of a word of WGT.
-    beat: bytes of one.
+    raises: 1 where something is added to elements that are multiplied with taps.
+    short_row, short_same: bytes of a word of TAB in its short form, and of one of PAR that has one
+    bias and one scale.
 
     lanes: of the core. stored: what the STORE at work has read.  folded: lanes of a word at work.
     roots: ``isa.rows.ROOT_TABLE``.
@@ -28,7 +30,9 @@ class Memories(Record):
 
     lanes: int
     nibble_head: int
-    beat: int
+    raises: int
+    short_row: int
+    short_same: int
     act: Int8s
     act_wrap: int
     wgt: Int8s
@@ -90,6 +94,8 @@ def memories_of(state: MachineState, stored: Bytes) -> Memories:
     sizes = {
         "lanes": lanes,
         "nibble_head": config.nibble_head_bytes,
-        "beat": config.bus_bytes,
+        "raises": int(config.short_constants),
+        "short_row": config.short_bytes(Memory.TAB),
+        "short_same": config.short_bytes(Memory.PAR, same=True),
     }
     return Memories(dram_base=state.dram_base, **sizes, **scratch, **arrays, **wraps)

@@ -108,6 +108,10 @@ def _transfers(
         for memory in config.short_memories:
             short[memory.code] = config.short_bytes(memory)
         size = np.where(field("nibbles"), short[field("memory")], sizes[field("memory")])
+        if Memory.PAR in config.short_memories:
+            to_par = (field("nibbles") > 0) & (field("memory") == Memory.PAR.code)
+            one = config.short_bytes(Memory.PAR, same=True)
+            size = np.where(to_par & (field("gap") > 0), one, size)
         rows = field("pad_y_before") + field("count_y") + field("pad_y_after")
         across = field("pad_x_before") + field("count_x") + field("pad_x_after")
         cells = field("count_z") * rows * across
@@ -116,7 +120,9 @@ def _transfers(
         columns["alone"][mine] = (field("step") > 0) | (not config.two_loads)
     length, before, step, write = size * field("count_x"), np.zeros_like(size), size, size
     if layout is Load.format:
+        # Of TAB, with nibbles, a beat has several words, which are written together.
         by_beats = np.isin(field("memory"), [memory.code for memory in config.by_beats])
+        by_beats |= field("nibbles") > 0
         write = np.where(by_beats, config.bus_bytes, size)
         # Windows of a row: from its first beat to its last.
         windowed, bus = field("step") > 0, config.bus_bytes

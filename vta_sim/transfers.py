@@ -35,7 +35,9 @@ def load(row: Load, m: Memories) -> None:
             place = row.dram_address + z * row.dram_stride_z + number * row.dram_stride_y
             source = (place & LAST_ADDRESS) - m.dram_base
             _put(row, m, cell, before, -1, size)
-            if row.nibbles > 0 and row.memory == PAR:
+            if row.nibbles > 0 and row.memory == PAR and row.gap > 0:
+                _put_same(m, cell + before, count, source)
+            elif row.nibbles > 0 and row.memory == PAR:
                 _put_scales(m, cell + before, count, source)
             elif row.nibbles > 0 and row.memory == TAB:
                 _repeat(m, cell + before, count, source)
@@ -90,12 +92,23 @@ def _put_scales(m: Memories, cell: int, count: int, source: int) -> None:
         copy(m.scale, at, m.dram, source + x * half, half)
 
 
+def _put_same(m: Memories, cell: int, count: int, source: int) -> None:
+    """Write ``count`` words of PAR from word ``cell`` on: each a bias and a scale for all lanes."""
+    for x in range(count):
+        at = ((cell + x) & m.par_wrap) * 4 * m.lanes
+        for lane in range(m.lanes):
+            copy(m.bias, at + 4 * lane, m.dram, source, 4)
+            copy(m.scale, at + 4 * lane, m.dram, source + 4, 4)
+        source += m.short_same
+
+
 def _repeat(m: Memories, cell: int, count: int, source: int) -> None:
-    """Write ``count`` words of TAB from word ``cell`` on: each a beat, as often as it fits."""
+    """Write ``count`` words of TAB from word ``cell`` on: each some bytes, as often as they fit."""
+    size = m.short_row
     for x in range(count):
         at = ((cell + x) & m.tab_wrap) * m.lanes
-        for beat in range(m.lanes // m.beat):
-            copy(m.tab, at + beat * m.beat, m.dram, source + x * m.beat, m.beat)
+        for place in range(m.lanes // size):
+            copy(m.tab, at + place * size, m.dram, source + x * size, size)
 
 
 def _word_bytes(row: Load, m: Memories) -> int:

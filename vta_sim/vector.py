@@ -75,11 +75,19 @@ def _multiply(row: Vector, m: Memories, at: int, tap: int, total: Lanes) -> Lane
     """``total`` plus the elements of one column, each times its multiplier."""
     if row.multiplier == Multiplier.PAIR:
         return _pairs(row, m, at, tap, total)
+    raised = _raised(row, m)
     for i0 in range(row.extent[0]):
-        total += low_bits(read_source(row, m, at), 16) * _factor(row, m, i0, tap)
+        total += low_bits(read_source(row, m, at) + raised, 16) * _factor(row, m, i0, tap)
         at += row.source_stride[0]
         tap += row.tap_stride[0]
     return total
+
+
+def _raised(row: Vector, m: Memories) -> int:
+    """What is added to elements before they are multiplied."""
+    if row.multiplier == Multiplier.TAP and row.row == Row.NONE and m.raises > 0:
+        return low_offset(row.m1)
+    return 0
 
 
 def _factor(row: Vector, m: Memories, i0: int, tap: int) -> Lanes:

@@ -65,17 +65,19 @@ def _load(state: State, load: Load) -> None:
         found = chosen(outside, pad, state.dram.moved(lambda x: x[places]))
         write(state.words[memory], cells[data], found)
         return
-    special = load.step or load.nibbles or len(padding)
+    special = load.step or load.same or len(padding)
     if memory is Memory.PAR and not (state.known[places].all() or special):
         # The host makes some of these anew for each run.
         given = words_of(state.dram.moved(lambda x: x[places]))
+        if load.nibbles:
+            given = np.concatenate([np.zeros_like(given), given], axis=1)
         state.parameters[cells[data]] = given.astype(np.int32).view(np.uint8)
         state.made[cells[data]] = ~state.known[places].all(axis=1)
         return
     _constant(state, places, load)
     raw = np.where(outside, np.uint8(load.pad_value & 0xFF), state.bytes[places])
     if load.nibbles:
-        raw = from_short(raw, memory, config)
+        raw = from_short(raw, memory, config, same=load.same)
     fill_raw = np.full((len(padding), raw.shape[1]), load.pad_value & 0xFF, np.uint8)
     for where, words in ((padding, fill_raw), (cells[data], raw)):
         if memory is Memory.PAR:

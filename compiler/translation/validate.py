@@ -127,7 +127,8 @@ def _taken(state: State, result: PartOutput) -> Symbols:
     layout, shape = result.layout, result.shape
 
     def unpacked(x: Array) -> Array:
-        blocks = x[result.address : result.address + layout.size].reshape(layout.shape)
+        blocks = np.concatenate([x[at : at + size] for at, size in result.reads])
+        blocks = blocks.reshape(layout.shape)
         _, height, width, _ = layout.shape
         image = blocks.transpose(1, 2, 0, 3).reshape(height, width, -1)
         return image[:, :, : shape[-1]].reshape(shape)

@@ -10,6 +10,7 @@ from dovetail.isa.footprint import (
     is_window,
     nest,
     outer_extent,
+    raised_elements,
     results_written,
     window_taps,
 )
@@ -203,7 +204,8 @@ def _folded(state: State, x: Symbols, vector: Vector) -> Symbols:
         depth = state.config.tap_depth
         places = nest(vector.tap_address, vector.extent, vector.tap_stride, depth)
         taps = state.taps[places] + low_bits(np.array(m0), 9)
-        return _products(x, taps.reshape(x.values.shape))
+        taps = taps.reshape(x.values.shape)
+        return _products(x, taps, raised_elements(vector, state.config) * taps.sum(axis=1))
     if vector.multiplier is Multiplier.IMMEDIATE:
         return _products(x, np.where(index == 0, m0, m1))
     if vector.extent[0] % 2:
@@ -213,10 +215,10 @@ def _folded(state: State, x: Symbols, vector: Vector) -> Symbols:
     return integers(balanced(raised[:, 1::2] * raised[:, ::2]).sum(axis=1))
 
 
-def _products(x: Symbols, factors: Array) -> Symbols:
-    """Sums over the elements of their products with ``factors``."""
+def _products(x: Symbols, factors: Array, added: Array | int = 0) -> Symbols:
+    """Sums over the elements of their products with ``factors``, and of ``added``."""
     factors = np.broadcast_to(factors, x.values.shape)
-    return linear(x, factors, lambda each, by: balanced(each * by).sum(axis=1))
+    return linear(x, factors, lambda each, by: balanced(each * by).sum(axis=1), added)
 
 
 def _windows(state: State, x: Symbols, vector: Vector) -> Symbols:

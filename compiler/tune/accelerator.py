@@ -255,7 +255,8 @@ def accelerator_subject(model: StoredModel, config: HardwareConfig) -> Accelerat
     graph = _graph(model, config)
     partition = fuse(graph)
     activations = plan_activations(graph, partition, config.block, config)
-    layers = tuple(lower(graph, layer, activations) for layer in partition.layers)
+    raises = config.short_constants
+    layers = tuple(lower(graph, each, activations, raises=raises) for each in partition.layers)
     sources = tuple(activations[chain.last] for chain in partition.sources)
     planner = Planner(layers, Ends(sources, partition.result_roots), config, options.overlap)
     plans: PlanRecords = {}

@@ -77,6 +77,6 @@ def prepare_launch(part: AcceleratorPart, inputs: Arrays) -> Launch:
     dram = np.frombuffer(part.dram, np.uint8).copy()
     for each in part.sources:
         each.place(np.asarray(inputs[each.tensor.name]), dram)
-    reads = tuple((each.address, each.layout.size) for each in part.results)
+    reads = tuple(place for each in part.results for place in each.reads)
     address, count = part.program_address, part.instruction_count
     return Launch(part.configuration, dram, address, count, reads=reads)

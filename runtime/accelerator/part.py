@@ -143,16 +143,20 @@ class PartInput:
 
 @dataclass(frozen=True, slots=True)
 class PartOutput:
-    """A tensor that the part gives: where its int8 of ``shape`` lies, and the steps after."""
+    """A tensor that the part gives: where its int8 of ``shape`` lies, and the steps after.
+
+    pitch: bytes from one block of channels to the next.
+    """
 
     tensor: TensorSignature
     address: int
     layout: Blocks
     shape: tuple[int, ...]
     steps: tuple[HostStep, ...]
+    pitch: int
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for a shape that its blocks do not hold."""
+        """Raises ModuleError for a shape that its blocks do not hold, or blocks that overlap."""
         layout = self.layout
         image = (1, 1) if len(self.shape) == 2 else self.shape[1:3]
         held = layout.blocks * layout.lanes
@@ -163,13 +167,34 @@ class PartOutput:
             or not held - layout.lanes < self.shape[-1] <= held
         ):
             raise ModuleError(f"{layout} holds no tensor of shape {list(self.shape)}")
+        if self.pitch < self.block_bytes:
+            raise ModuleError(f"blocks of {self.block_bytes} bytes lie {self.pitch} bytes apart")
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block of channels."""
+        return self.layout.size // max(1, self.layout.blocks)
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first to the last."""
+        return (self.layout.blocks - 1) * self.pitch + self.block_bytes
+
+    @property
+    def reads(self) -> tuple[tuple[int, int], ...]:
+        """Where its bytes lie: address and size of each run of them."""
+        if self.pitch == self.block_bytes:
+            return ((self.address, self.layout.size),)
+        starts = range(self.address, self.address + self.span, self.pitch)
+        return tuple((start, self.block_bytes) for start in starts)
 
     def take(self, dram: NDArray[np.uint8]) -> Array:
         """The tensor that is in ``dram``.
 
         Raises ModuleError for steps that do not fit.
         """
-        raw = dram[self.address : self.address + self.layout.size].view(np.int8)
+        raw = np.concatenate([dram[start : start + size] for start, size in self.reads])
+        raw = raw.view(np.int8)
         x = unpack(raw.reshape(self.layout.shape), self.shape)
         for step in self.steps:
             x = step.run(x)
@@ -237,7 +262,8 @@ class AcceleratorPart:
         places = [("the program", self.program_address, self.program_bytes)]
         tensors: tuple[PartInput | PartOutput, ...] = (*self.sources, *self.results)
         for each in tensors:
-            places.append((f"tensor {each.tensor.name!r}", each.address, each.layout.size))
+            size = each.span if isinstance(each, PartOutput) else each.layout.size
+            places.append((f"tensor {each.tensor.name!r}", each.address, size))
         for name, start, size in places:
             if size < 1 or not 0 <= start <= len(self.dram) - size:
                 raise ModuleError(

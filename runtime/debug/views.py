@@ -224,7 +224,7 @@ def view_constant(
         starts = load.dram_address + size * np.arange(load.count_x)
         data = state.dram[starts[:, None] + np.arange(size)]
         if load.nibbles:
-            data = from_short(data, memory, state.config)
+            data = from_short(data, memory, state.config, same=load.same)
         words = (load.sram_address + np.arange(load.count_x)) % state.config.depth(memory)
         found.append(
             ConstantPart(

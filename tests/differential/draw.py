@@ -163,6 +163,9 @@ class Draw:
         memory = list(Memory)[self.integer(0, len(Memory) - 1)]
         nibbles = memory in config.short_memories and self.rng.random() < NIBBLES
         size = config.short_bytes(memory) if nibbles else config.word_bytes(memory)
+        # Of a table in its short form several words come in a beat.
+        rows = config.bus_bytes // size if nibbles and memory is Memory.TAB else 1
+        size *= rows
         base, room = DRAM_BASE, DATA_BYTES
         scales = nibbles and memory is Memory.PAR
         if memory is Memory.PAR:
@@ -170,7 +173,7 @@ class Draw:
             base, room = DRAM_BASE + DATA_BYTES, size * config.par_depth
         while True:
             x, y, z, address, stride_y, stride_z = self.block(size, base, room)
-            if scales:  # behind the biases of a word
+            if scales:  # behind the biases of a word; with a gap, two of them are a word
                 x, address = 1, address + size // 2
             pads = [self.integer(0, 3) if self.rng.random() < 0.4 else 0 for _ in range(4)]
             if self.rng.random() < EDGE:  # with few words, so that all fit
@@ -181,21 +184,22 @@ class Draw:
                 y = 0 if x else y
             load = Load(
                 memory=memory,
-                sram_address=self.address(memory),
+                sram_address=self.address(memory) // rows * rows,
                 dram_address=address,
-                count_x=x,
+                count_x=x * rows,
                 count_y=y,
                 count_z=z,
                 dram_stride_y=self.free_stride(stride_y, y),
                 dram_stride_z=self.free_stride(stride_z, z),
-                sram_stride_y=self.edge("sram_stride_y", self.integer(-40, 40)),
-                sram_stride_z=self.edge("sram_stride_z", self.integer(-120, 120)),
-                pad_x_before=pads[0],
+                sram_stride_y=self.edge("sram_stride_y", self.integer(-40, 40)) // rows * rows,
+                sram_stride_z=self.edge("sram_stride_z", self.integer(-120, 120)) // rows * rows,
+                pad_x_before=pads[0] // rows * rows,
                 pad_x_after=pads[1],
                 pad_y_before=pads[2],
                 pad_y_after=pads[3],
                 pad_value=self.integer(0, 127) if memory is Memory.PAR else self.integer(-128, 127),
                 nibbles=nibbles,
+                gap=self.integer(0, 3) if scales else 0,
             )
             if memory is Memory.ACT and not any(pads[:2]) and x and self.rng.random() < 0.5:
                 load = self.windows(load)

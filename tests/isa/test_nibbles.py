@@ -101,32 +101,52 @@ def test_scales_alone_make_parameters_without_biases() -> None:
     assert (state.words(Memory.PAR)[[0, 3]] == 0xAA).all()
 
 
-def test_a_beat_makes_a_word_of_a_table() -> None:
-    config = replace(TINY, block=16, bus_bytes=4)
-    state = MachineState.zeros(config, np.arange(256, dtype=np.uint8))
-    load = Load(memory=Memory.TAB, sram_address=5, dram_address=8, count_x=2, nibbles=True)
+def test_one_bias_and_one_scale_make_parameters_of_all_lanes() -> None:
+    config = replace(TINY, block=8, bus_bytes=8)
+    dram = np.zeros(256, np.uint8)
+    dram[32:36], dram[40:44] = (np.array([n], np.int32).view(np.uint8) for n in (-7, 9))
+    dram[36:40], dram[44:48] = (np.array([n], np.float32).view(np.uint8) for n in (0.5, 2))
+    state = MachineState.zeros(config, dram)
+    load = Load(memory=Memory.PAR, sram_address=1, dram_address=32, count_x=2, nibbles=True, gap=1)
+    assert load.same
     semantics.load(state, load)
-    words = state.words(Memory.TAB)[5:7]
-    assert words.tolist() == [[8, 9, 10, 11] * 4, [12, 13, 14, 15] * 4]
+    assert state.par.bias[1:3].tolist() == [[-7] * 8, [9] * 8]
+    assert state.par.scale[1:3].tolist() == [[0.5] * 8, [2.0] * 8]
+    assert not state.words(Memory.PAR)[[0, 3]].any()
 
 
-@pytest.mark.parametrize("memory", [Memory.PAR, Memory.TAB])
-def test_short_forms_are_found_and_come_back(memory: Memory) -> None:
+def test_a_beat_makes_four_words_of_a_table() -> None:
+    config = replace(TINY, block=16, bus_bytes=8)
+    state = MachineState.zeros(config, np.arange(256, dtype=np.uint8))
+    load = Load(memory=Memory.TAB, sram_address=4, dram_address=8, count_x=4, nibbles=True)
+    assert legality_problem(load, config) is None
+    semantics.load(state, load)
+    words = state.words(Memory.TAB)[4:8]
+    assert words.tolist() == [[n, n + 1] * 8 for n in (8, 10, 12, 14)]
+    odd = legality_problem(replace(load, count_x=6), config)
+    assert odd == "count_x = 6; required a multiple of 4, the words in a beat, with nibbles of tab"
+
+
+@pytest.mark.parametrize(
+    ("memory", "same"), [(Memory.PAR, False), (Memory.PAR, True), (Memory.TAB, False)]
+)
+def test_short_forms_are_found_and_come_back(memory: Memory, same: bool) -> None:
     config = find_config("zynq7020")
     rng = np.random.default_rng(3)
-    short = rng.integers(1, 256, (5, config.short_bytes(memory))).astype(np.uint8)
-    words = from_short(short, memory, config)
+    short = rng.integers(1, 256, (5, config.short_bytes(memory, same=same))).astype(np.uint8)
+    words = from_short(short, memory, config, same=same)
     assert words.shape == (5, config.word_bytes(memory))
-    assert has_short_form(words, memory, config).all()
-    np.testing.assert_array_equal(short_form(words, memory, config), short)
+    assert has_short_form(words, memory, config, same=same).all()
+    np.testing.assert_array_equal(short_form(words, memory, config, same=same), short)
     words[3, 1] ^= 1
-    assert has_short_form(words, memory, config).tolist() == [True, True, True, False, True]
+    found = has_short_form(words, memory, config, same=same)
+    assert found.tolist() == [True, True, True, False, True]
 
 
 def test_short_forms_of_constants_are_legal_where_the_configuration_has_them() -> None:
     without = replace(TINY, short_constants=False)
     for memory in (Memory.PAR, Memory.TAB):
-        load = Load(memory=memory, sram_address=0, dram_address=4, nibbles=True)
+        load = Load(memory=memory, sram_address=0, dram_address=4, count_x=4, nibbles=True)
         assert legality_problem(load, TINY) is None
         problem = f"nibbles = 1 of {memory.value}; tiny has no short_constants"
         assert legality_problem(load, without) == problem

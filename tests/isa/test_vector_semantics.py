@@ -109,6 +109,7 @@ def _fold(
         match vector.multiplier:
             case Multiplier.TAP:
                 factor = tap + signed(vector.m0, 9)
+                element += 0 if vector.row else signed(vector.m1, 9)
             case Multiplier.IMMEDIATE:
                 factor = vector.m0 if index[0] == 0 else vector.m1
             case Multiplier.PAIR:

@@ -15,6 +15,7 @@ from .bench import Bench
 
 COUNTS = ("count_x", "count_y", "count_z")
 PLACES = ("dram_address", "dram_stride_y", "dram_stride_z")
+BY_FOURS = ("sram_address", "sram_stride_y", "sram_stride_z", "count_x", "pad_x_before")
 
 
 def legality(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench:
@@ -64,7 +65,10 @@ def _load(value: dict[str, Value], config: HardwareConfig) -> Value:
     weights = (value["memory"] == 1) & config.nibble_weights
     constants = ((value["memory"] == 3) | (value["memory"] == 5)) & config.short_constants
     packed = (
-        ~(weights | constants) | (value["step"] != 0) | _unaligned(value, PLACES, config.bus_bytes)
+        ~(weights | constants)
+        | (value["step"] != 0)
+        | _unaligned(value, PLACES, config.bus_bytes)
+        | ((value["memory"] == 5) & _unaligned(value, BY_FOURS, 4))
     )
     empty = (value["count_z"] == 0) | (rows == 0) | (columns == 0)
     placed = Mux(value["step"] == 0, plain, windows)

@@ -17,7 +17,8 @@ from dovetail.compiler.targets.vta import blockwise, emit
 from dovetail.compiler.targets.vta.block_cascade import MEMBERS, Blocks
 from dovetail.compiler.targets.vta.choice import Choice
 from dovetail.compiler.targets.vta.deepen import deepened
-from dovetail.compiler.targets.vta.draft import Draft, make_draft, without_waits
+from dovetail.compiler.targets.vta.draft import Draft, make_draft
+from dovetail.compiler.targets.vta.last_changes import without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.place import NoRoomError
 from dovetail.compiler.targets.vta.placing import PLACINGS

@@ -44,7 +44,7 @@ def copy_module(program: str = COPY, *, code: bytes | None = None) -> Module:
         program_address=PROGRAM,
         program_bytes=len(code),
         sources=(PartInput(tensors[0], (), INPUT, blocks),),
-        results=(PartOutput(tensors[1], OUTPUT, blocks, SHAPE, ()),),
+        results=(PartOutput(tensors[1], OUTPUT, blocks, SHAPE, (), 24),),
         layers=(LayerFigures("copy", "Copy", macs=0, dram_bytes=96),),
         layer_of=(0,) * (len(code) // 64),
     )

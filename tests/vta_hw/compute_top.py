@@ -12,6 +12,7 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.memories import Memory
 from dovetail.vta_hw import layouts
 from dovetail.vta_hw.gemm import Gemm, matrix_parts
+from dovetail.vta_hw.load_writes import write_port
 from dovetail.vta_hw.ports import ReadPort, UnitControl, WritePort
 from dovetail.vta_hw.requantize import Requantize
 from dovetail.vta_hw.scratchpad import (
@@ -80,6 +81,7 @@ class ComputeTop(wiring.Component):
                 "gemm": In(UnitControl(layouts.GEMM)),
                 "vector": In(UnitControl(layouts.VECTOR)),
                 **{f"load_{memory.value}": In(WritePort(width[memory])) for memory in Memory},
+                "load_tab": In(write_port(Memory.TAB, config)),
                 "read_act": In(ReadPort(width[Memory.ACT])),
                 "read_acc": In(ReadPort(width[Memory.ACC])),
                 "requantize_values": In(data.ArrayLayout(32, lanes)),

@@ -103,13 +103,20 @@ def _random_block(rng: np.random.Generator) -> Load:
     stride_z = stride_y * rows + int(rng.integers(0, 3))
     sign_y, sign_z = (int(sign) for sign in rng.choice([-1, 1], 2))
     nibbles = memory in CONFIG.short_memories and bool(rng.integers(0, 2))
-    size = CONFIG.short_bytes(memory) if nibbles else CONFIG.word_bytes(memory)
-    address, dram_y, dram_z = _dram_place(rng, size, (x, max(y, 1), z))
+    same = nibbles and memory is Memory.PAR and bool(rng.integers(0, 2))
+    size = CONFIG.short_bytes(memory, same=same) if nibbles else CONFIG.word_bytes(memory)
+    # Of a table in its short form several words come in a beat.
+    rows = CONFIG.bus_bytes // size if nibbles and memory is Memory.TAB else 1
+    address, dram_y, dram_z = _dram_place(rng, size * rows, (x, max(y, 1), z))
+    pads[0] = -(-pads[0] // rows) * rows
+    columns = pads[0] + x * rows + pads[1]
+    stride_y = -(-max(stride_y, columns) // rows) * rows
+    stride_z = -(-max(stride_z, stride_y * (pads[2] + y + pads[3])) // rows) * rows
     load = Load(
         memory=memory,
-        sram_address=int(rng.integers(0, 1 << 16)),
+        sram_address=int(rng.integers(0, 1 << 16)) // rows * rows,
         dram_address=address,
-        count_x=x,
+        count_x=x * rows,
         count_y=y,
         count_z=z,
         dram_stride_y=dram_y,
@@ -122,6 +129,7 @@ def _random_block(rng: np.random.Generator) -> Load:
         pad_y_after=pads[3],
         pad_value=int(rng.integers(-128, 128)),
         nibbles=nibbles,
+        gap=int(same),
     )
     wants = memory is Memory.ACT or rng.integers(0, 3) == 0
     return _windows(rng, load) if wants and x and rng.integers(0, 2) else load

@@ -11,6 +11,7 @@ from dovetail.vta_hw import layouts
 from dovetail.vta_hw.axi import Axi4
 from dovetail.vta_hw.fetch import Fetch
 from dovetail.vta_hw.load import Load
+from dovetail.vta_hw.load_writes import write_port
 from dovetail.vta_hw.memory_port import MemoryPort
 from dovetail.vta_hw.ports import UnitControl, WritePort
 from dovetail.vta_hw.scratchpad import SimpleScratchpad
@@ -69,10 +70,7 @@ class MemoryTop(wiring.Component):
                 **{name: Out(32) for name in PROGRESS},
                 "load": In(UnitControl(layouts.LOAD)),
                 "store": In(UnitControl(layouts.STORE)),
-                **{
-                    f"write_{m.value}": Out(WritePort(widths[m] // n, n, APART[m]))
-                    for m, n in PIECES.items()
-                },
+                **{f"write_{m.value}": Out(write_port(m, config)) for m in Memory},
                 "act": In(WritePort(widths[Memory.ACT])),
                 **{name: Out(1) for name in FLAGS},
             }

@@ -10,11 +10,15 @@ from dovetail.isa.footprint import load_cells
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
+from dovetail.vta_hw.load_writes import table_rows
 
 from .axi_memory import AXI_MEMORIES
 from .memory_driver import DRAM_BYTES, begin, random_load, start_unit
 from .memory_top import APART, CONFIG, PIECES, make_memory_top
 from .rtl import simulate, simulate_all
+
+ROWS = table_rows(CONFIG)
+"""Words of TAB that LOAD writes at once, at most."""
 
 
 async def run_load(
@@ -34,6 +38,13 @@ async def run_load(
             pieces = int(getattr(dut, f"write_{memory.value}__enable").value)
             address = int(getattr(dut, f"write_{memory.value}__address").value)
             data = int(getattr(dut, f"write_{memory.value}__data").value)
+            if memory is Memory.TAB:
+                for row in (row for row in range(ROWS) if pieces >> row & 1):
+                    place = (address // ROWS * ROWS + row) % CONFIG.tab_depth, 0
+                    bits = 8 * CONFIG.block
+                    assert place not in written[memory]
+                    written[memory][place] = data >> bits * row & ((1 << bits) - 1)
+                continue
             for piece in range(PIECES[memory]):
                 if pieces >> piece & 1:
                     place = (address % CONFIG.depth(memory), piece)

@@ -13,6 +13,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Finish, Fold, Gemm, Instruction, Multiplier, Vector
 from dovetail.isa.memories import Memory
+from dovetail.vta_hw.load_writes import table_rows, write_port
 from dovetail.vta_hw.ports import ReadPort, WritePort
 from dovetail.vta_hw.scratchpad import (
     BankedScratchpad,
@@ -43,7 +44,7 @@ class ScratchpadTop(wiring.Component):
                 "read_par": In(ReadPort(par)),
                 "write_par": In(WritePort(par)),
                 "read_tab": In(TablePort(config.block)),
-                "write_tab": In(WritePort(8 * config.block)),
+                "write_tab": In(write_port(Memory.TAB, config)),
             }
         )
 
@@ -80,9 +81,12 @@ class Model:
     def write(self, rng: np.random.Generator, name: str, address: int) -> tuple[int, np.ndarray]:
         """Write a random word in this cycle; return what to apply to ``words`` at its end."""
         data = rng.integers(0, 256, self.size).astype(np.uint8)
-        self.port(name, "enable").value = 1
+        # Of TAB several words may be written at once, each with data of its own.
+        piece = address % table_rows(CONFIG) if name == "write_tab" else 0
+        self.port(name, "enable").value = 1 << piece
         self.port(name, "address").value = address
-        self.port(name, "data").value = int.from_bytes(data.tobytes(), "little")
+        word = int.from_bytes(data.tobytes(), "little")
+        self.port(name, "data").value = word << 8 * self.size * piece
         return address % len(self.words), data
 
     def read(self, name: str, address: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.semantics import execute
 from dovetail.isa.state import MachineState
 from dovetail.vta_hw import layouts
+from dovetail.vta_hw.load_writes import table_rows
 
 from .compute_top import CONFIG
 
@@ -62,6 +63,10 @@ async def load_memories(dut: Any, state: MachineState) -> None:
             if inside:
                 getattr(dut, f"{name}__address").value = address
                 word = int.from_bytes(words[memory][address].tobytes(), "little")
+                # Of TAB several words may be written at once, each with data of its own.
+                piece = address % table_rows(CONFIG) if memory is Memory.TAB else 0
+                getattr(dut, f"{name}__enable").value = 1 << piece
+                word <<= 8 * CONFIG.word_bytes(memory) * piece
                 getattr(dut, f"{name}__data").value = word
         await FallingEdge(dut.clk)
     for name in WRITERS.values():

@@ -227,8 +227,9 @@ class Reference:
         if isinstance(instruction, Load | Store):
             flight.bursts = bursts_of(instruction, self.config)
         if isinstance(instruction, Load):
-            flight.words_left = instruction.words
             flight.completing = completing_beats(instruction, self.config)
+            # Of TAB, with nibbles, a beat completes several words.
+            flight.words_left = len(flight.completing)
             cells = instruction.count_z * instruction.rows * instruction.columns
             flight.cells_left = cells if cells != instruction.words else 0
             flight.beats_left = sum(burst.beats for burst in flight.bursts)

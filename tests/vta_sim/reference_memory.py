@@ -53,14 +53,14 @@ def bursts_of(instruction: Load | Store, config: HardwareConfig) -> list[Burst]:
 
 def word_bytes(instruction: Load | Store, config: HardwareConfig) -> int:
     """Bytes of a word in DRAM; with nibbles half as many of WGT, after a multiplier of 4 bits a
-    lane, and of PAR; and of TAB a beat.
+    lane, and of PAR, or a bias and a scale; and of TAB a quarter of a beat.
     """
     if isinstance(instruction, Store):
         return config.word_bytes(Memory.ACT)
     if instruction.nibbles and instruction.memory is Memory.PAR:
-        return 4 * config.block
+        return max(8, config.bus_bytes) if instruction.gap else 4 * config.block
     if instruction.nibbles and instruction.memory is Memory.TAB:
-        return config.bus_bytes
+        return config.bus_bytes // 4
     if instruction.nibbles:
         return max(config.bus_bytes, config.block // 2) + config.block**2 // 2
     return config.word_bytes(instruction.memory)

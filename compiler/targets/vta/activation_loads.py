@@ -3,8 +3,11 @@ are filled.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.footprint import dram_word_bytes
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
@@ -13,12 +16,17 @@ from .layers.activation import Activation
 from .model import row_cycles
 from .record import Frame
 
-__all__ = ["halo_loads", "input_loads", "result_store"]
+__all__ = ["halo_loads", "in_long_rows", "input_loads", "result_store"]
+
+Moved = TypeVar("Moved", Load, Store)
 
 INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come;
 but each is so large that LOAD moves data for at least as long as it waits for the first.
 """
+
+MOST_WORDS = 4095
+"""Words in a row of one LOAD or STORE."""
 
 MOST_PADDING = 510
 """Words of padding in a row of one LOAD."""
@@ -62,7 +70,22 @@ def input_loads(
             pad_y_after=below,
             pad_value=source.fill or 0,
         )
-        yield load, None
+        yield in_long_rows(load, config), None
+
+
+def in_long_rows(moved: Moved, config: HardwareConfig) -> Moved:
+    """The same in fewer rows, where these lie behind each other in both memories: a row is a burst
+    at least.
+    """
+    size = dram_word_bytes(moved, config)
+    x, y, z = moved.count_x, moved.count_y, moved.count_z
+    if isinstance(moved, Load) and (moved.step or moved.columns * moved.rows != x * y):
+        return moved
+    if (moved.sram_stride_y, moved.dram_stride_y) == (x, x * size) and x * y <= MOST_WORDS:
+        x, y = x * y, 1
+    if y == 1 and (moved.sram_stride_z, moved.dram_stride_z) == (x, x * size):
+        x, z = (x * z, 1) if x * z <= MOST_WORDS else (x, z)
+    return replace(moved, count_x=x, count_y=y, count_z=z)
 
 
 def _image_loads(
@@ -82,7 +105,7 @@ def _image_loads(
 def result_store(result: Activation, place: int, address: int, config: HardwareConfig) -> Store:
     """Store the model's result to DRAM, without its halo."""
     size = config.word_bytes(Memory.ACT)
-    return Store(
+    store = Store(
         dram_address=address,
         sram_address=place + result.halo[0] * result.columns + result.halo[1],
         count_x=result.width,
@@ -93,6 +116,7 @@ def result_store(result: Activation, place: int, address: int, config: HardwareC
         sram_stride_y=result.columns,
         sram_stride_z=result.rows * result.columns,
     )
+    return in_long_rows(store, config)
 
 
 def halo_loads(output: Activation, place: int) -> Iterator[tuple[Load, Frame]]:

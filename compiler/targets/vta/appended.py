@@ -6,7 +6,7 @@ from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Append, Assemble
 from ...graph.operators.integer.products import RowProducts
 
-__all__ = ["append_problem", "first_word"]
+__all__ = ["COLUMNS", "append_problem", "first_word"]
 
 COLUMNS = 2
 """The dimension of an image's columns."""

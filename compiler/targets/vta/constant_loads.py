@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
-from dovetail.isa.nibbles import as_nibbles
-from dovetail.isa.short_form import has_short_form, short_form
 
-from .constants import SCALES, TABLES, DramMap, table_rows
+from .activation_loads import in_long_rows
+from .constants import SCALES, TABLES, DramMap, parameter_words, table_rows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .nest import Nest
 from .record import Part
-from .ring import Grant, Ring
+from .ring import Grant, Ring, rings_apart
+from .short_constants import ShortWords, short_rows, short_words
 
 __all__ = [
     "CONSTANTS",
@@ -41,6 +41,12 @@ CONSTANTS = {
 }
 """Memory of each constant, and the loops over the blocks of its first axes."""
 
+LONG, SHORT, SAME, GIVEN, ROWS = "long", "short", "same", "given", "rows"
+PARTS = {LONG: 1, SHORT: 3, SAME: 2, GIVEN: 1, ROWS: 1}
+"""Kinds of words of PAR, those of the host and of VECTOR included, and eighths of it that each gets
+where they lie apart.
+"""
+
 MOST_WORDS = 4095
 """Words in a row of one LOAD."""
 
@@ -49,7 +55,8 @@ MOST_WORDS = 4095
 class _Words:
     """Words of a constant that are loaded, from ``first`` on of the ``room`` that it has.
 
-    address: in DRAM.  size: of one there, in bytes.  short: in their short form.
+    address: in DRAM.  size: of one there, in bytes.  short: in a short form.  same: that of one
+    bias and one scale.  ring: where they lie.
     """
 
     memory: Memory
@@ -59,6 +66,8 @@ class _Words:
     words: int
     room: int
     short: bool
+    same: bool
+    ring: Ring
 
     @property
     def key(self) -> tuple[Memory, int, int, int]:
@@ -69,24 +78,30 @@ class _Words:
 class ConstantLoader:
     """Gives constants the next place in the ring of their memory, and their bytes one in DRAM."""
 
-    def __init__(self, config: HardwareConfig, dram: DramMap) -> None:
+    def __init__(self, config: HardwareConfig, dram: DramMap, *, apart: bool = False) -> None:
+        """apart: words of PAR lie by their forms, so that LOADs of a form are of neighbours."""
         self._config, self._dram = config, dram
         self._kept: dict[tuple[Memory, int, int, int], Grant] = {}
         self._rings = {
             memory: Ring(config, memory)
             for memory in (Memory.WGT, Memory.PAR, Memory.TAP, Memory.TAB)
         }
-
-    def holds(self, name: str, grant: Grant) -> bool:
-        """Whether what was loaded there, of the constant ``name``, is still there."""
-        return self._rings[CONSTANTS[name][0]].holds(grant)
+        self._apart: dict[str, Ring] = {}
+        if apart:
+            self._apart = rings_apart(config, Memory.PAR, PARTS)
 
     def room(self, words: int, layer: LoweredLayer) -> Grant:
         """Words of PAR for the parameters of rows.
 
         Raises DoesNotFitError when there are fewer in all.
         """
-        return self._rings[Memory.PAR].take(words, layer.name)
+        return self._apart.get(ROWS, self._rings[Memory.PAR]).take(words, layer.name)
+
+    def _ring(self, memory: Memory, short: ShortWords | None) -> Ring:
+        """Where words of a form lie."""
+        if memory is not Memory.PAR or not self._apart:
+            return self._rings[memory]
+        return self._apart[LONG if short is None else SAME if short.same else SHORT]
 
     def load(
         self,
@@ -102,11 +117,11 @@ class ConstantLoader:
         Raises DoesNotFitError when the memory is too small.
         """
         part = self._located(name, array, layer)
-        memory, ring = part.memory, self._rings[part.memory]
+        memory = part.memory
         kept = self._kept.get(part.key)
-        if kept and not again and ring.holds(kept):
+        if kept and not again and kept.ring.holds(kept):
             return kept, []
-        grant = self._kept[part.key] = ring.take(part.room, layer.name)
+        grant = self._kept[part.key] = part.ring.take(part.room, layer.name)
         loads = [
             Load(
                 memory=memory,
@@ -114,6 +129,7 @@ class ConstantLoader:
                 dram_address=part.address + start * part.size,
                 count_x=min(MOST_WORDS, part.words - start),
                 nibbles=part.short,
+                gap=int(part.same),
             )
             for start in range(0, part.words, MOST_WORDS)
         ]
@@ -144,7 +160,7 @@ class ConstantLoader:
             found = {
                 name: grant
                 for name, grant in found.items()
-                if self._rings[parts[name].memory].holds(grant, given[parts[name].memory])
+                if grant.ring.holds(grant, given[parts[name].memory])
             }
         return found
 
@@ -156,19 +172,38 @@ class ConstantLoader:
         first = 0
         if name in TABLES:
             rows = table_rows(layer, name)
+            if memory in self._config.short_memories:
+                rows = short_rows(rows)
             first, words, array = rows.start, len(rows), array[rows.start : rows.stop]
-        short = _short(name, array, layer, self._config)
+        short = short_words(memory, array, layer, self._config)
         if short is not None:
-            array, size = short, self._config.short_bytes(memory)
+            array, size = short.array, short.size
         address = self._dram.add(array)
-        return _Words(memory, address, first, size, words, room, short=short is not None)
+        same = short is not None and short.same
+        ring = self._ring(memory, short)
+        return _Words(memory, address, first, size, words, room, short is not None, same, ring)
 
     def load_words(self, address: int, words: int, layer: LoweredLayer) -> tuple[Grant, list[Load]]:
         """As ``load``, of words of PAR that the host puts at ``address`` in DRAM."""
-        grant = self._rings[Memory.PAR].take(words, layer.name)
+        config = self._config
+        short = Memory.PAR in config.short_memories
+        ring = self._apart.get(GIVEN, self._rings[Memory.PAR])
+        grant = ring.take(words, layer.name)
         load = Load(
             memory=Memory.PAR, sram_address=grant.start, dram_address=address, count_x=words
         )
+        if short:
+            # The scales alone, the second half of each word.
+            size = config.word_bytes(Memory.PAR)
+            load = replace(
+                load,
+                dram_address=address + size // 2,
+                dram_stride_y=size,
+                sram_stride_y=1,
+                count_x=1,
+                count_y=words,
+                nibbles=True,
+            )
         return grant, [load]
 
     def load_rows(
@@ -196,23 +231,7 @@ class ConstantLoader:
             count_y=rows,
             count_z=blocks,
         )
-        return grant, [load]
-
-
-def _short(
-    name: str, array: NDArray[np.generic], layer: LoweredLayer, config: HardwareConfig
-) -> NDArray[np.generic] | None:
-    """The words of a constant in their short form, if all have one."""
-    memory = CONSTANTS[name][0]
-    if memory not in config.short_memories:
-        return None
-    if memory is Memory.WGT:
-        if not layer.nibbles:
-            return None
-        return as_nibbles(array.reshape(-1, *array.shape[-2:]).astype(np.int8), config)
-    words = np.ascontiguousarray(array).view(np.uint8).reshape(-1, config.word_bytes(memory))
-    fits = has_short_form(words, memory, config).all()
-    return short_form(words, memory, config) if fits else None
+        return grant, [in_long_rows(load, self._config)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +266,5 @@ def layer_constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
     """What a layer loads: its constants, biases and scales together as words of PAR."""
     found = {name: array for name, array in layer.constants.items() if name not in SCALES.values()}
     for name in SCALES.keys() & found.keys():
-        bias = layer.constants[name].astype(np.int32)
-        scale = np.ascontiguousarray(layer.constants[SCALES[name]])
-        found[name] = np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
+        found[name] = parameter_words(layer, name)
     return found

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.memories import Memory
-from dovetail.isa.short_form import has_short_form
 
 from ...loops.expressions import Buffer
 from .layers.definition import LoweredLayer
 from .nest import Requantized
+from .short_constants import shortest_bytes
 
-__all__ = ["SCALES", "TABLES", "DramMap", "constant_bytes", "table_rows"]
+__all__ = ["SCALES", "TABLES", "DramMap", "constant_bytes", "parameter_words", "table_rows"]
 
 SCALES = {"bias": "scale", "add_bias": "add_scale", "row_bias": "row_scale"}
 """Biases to the scales that lie in one word with them."""
@@ -44,14 +44,20 @@ def _saved(layer: LoweredLayer, config: HardwareConfig) -> int:
     saved = 0
     for name, array in layer.constants.items():
         if name in SCALES:
-            free = (array.reshape(-1, config.block) == 0).all(axis=1)
-            saved += int(free.sum()) * config.short_bytes(Memory.PAR)
+            words = parameter_words(layer, name)
+            saved += words.nbytes - shortest_bytes(Memory.PAR, words, config)
         elif name in TABLES:
             rows = table_rows(layer, name)
-            words = np.ascontiguousarray(array[rows.start : rows.stop]).view(np.uint8)
-            fits = has_short_form(words.reshape(len(rows), -1), Memory.TAB, config)
-            saved += int(fits.sum()) * (config.block - config.bus_bytes)
+            cut = array[rows.start : rows.stop]
+            saved += cut.nbytes - shortest_bytes(Memory.TAB, cut, config)
     return saved
+
+
+def parameter_words(layer: LoweredLayer, name: str) -> NDArray[np.uint8]:
+    """Biases ``name`` and their scales together, as words of PAR: uint8[n, word bytes]."""
+    bias = layer.constants[name].astype(np.int32)
+    scale = np.ascontiguousarray(layer.constants[SCALES[name]])
+    return np.concatenate([bias.view(np.uint8), scale.view(np.uint8)], axis=1)
 
 
 def table_rows(layer: LoweredLayer, name: str) -> range:

@@ -86,7 +86,7 @@ def cut_graph(graph: Graph, lanes: int = 1) -> Cut | Refusal:
 
 def _rows_problem(graph: Graph, own: set[int], lanes: int) -> Refusal | None:
     """Why rows of a tensor cannot be weights: its blocks are words of weights in DRAM, and the host
-    knows no other form than its own.
+    puts its tensors there in no other form than its own.
     """
     numbers = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
     for node in (graph.nodes[number] for number in sorted(own)):
@@ -105,30 +105,13 @@ def _rows_problem(graph: Graph, own: set[int], lanes: int) -> Refusal | None:
             continue
         rows = prod(graph.types[name].shape[:-1])
         made = maker is not None and numbers[name] in own
-        if rows % lanes and not (made and _stays(graph, name, own, numbers)):
+        if rows % lanes and not made:
             return Refusal(
                 f"node {node.origin!r}: multiplies by {rows} rows of {name!r}, which the host "
-                f"makes or reads; required a multiple of {lanes}",
+                f"makes; required a multiple of {lanes}",
                 node.origin,
             )
     return None
-
-
-def _stays(graph: Graph, name: str, own: set[int], numbers: Mapping[str, int]) -> bool:
-    """Whether only the nodes ``own`` read a tensor and what movements make of it; numbers: of the
-    nodes that make tensors.
-    """
-    pending = [name]
-    while pending:
-        name = pending.pop()
-        if name in graph.outputs:
-            return False
-        for reader in graph.consumers(name):
-            if isinstance(reader.operator, Reshape | Slice):
-                pending += reader.outputs
-            elif numbers[reader.outputs[0]] not in own:
-                return False
-    return True
 
 
 def _behind(graph: Graph, makers: Mapping[str, int], own: set[int]) -> set[int]:

@@ -14,30 +14,27 @@ from dovetail.isa.program import program_to_bytes
 from dovetail.runtime.profile.layers import share_cycles
 from dovetail.runtime.result import TimelineEntry
 
+from ...errors import DoesNotFitError
 from ...options import Overlap
 from .block_cascade import BlockCascade
 from .blockwise import GROUP
 from .constants import DramMap
 from .dependence import dependences, drained, permuted, serial
-from .give_way import giving_way
-from .join_loads import PACE, SOON, WGT_PARTS, follow, join
+from .join_loads import PACE, WGT_PARTS, follow, join, word_count
 from .layers.activation import Activation
 from .operations import Builder
 from .order import Ordered, order
 from .plan import Plan
 from .planner import Planner
-from .postpone import postponed
 from .size import require_size
 from .timing import Timing, expected_cycles
 from .tokens import insert_tokens
 from .unit_operation import UnitOperation, moved_to_bank
 
-__all__ = ["Draft", "make_draft", "whole_cycles", "without_waits"]
-
-MOST_TURNS = 3
-"""Times that LOADs are moved, and STOREs, at most."""
-
-BOTH = frozenset({Unit.GEMM, Unit.VECTOR})
+__all__ = [
+    *("Draft", "cycles_of", "joined", "kept", "known_loads", "make_draft", "moved"),
+    "whole_cycles",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +113,8 @@ def make_draft(
     addresses |= {
         name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
     }
-    builder = Builder(config, plan, dram, addresses, planner.schedules)
-    _add_layers(builder, planner, activations)
+    builder = _built(planner, plan, dram, addresses, activations)
+    dram = builder.dram
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
     ordered = _ordered(operations, masked, builder.in_order, config, overlap)
@@ -134,6 +131,31 @@ def make_draft(
         plan, addresses, builder, places, before, plain, program, address, code, expected, dram
     )
     return _with_loads_joined(draft, config, timing) if overlap is Overlap.LAYERS else draft
+
+
+def _built(
+    planner: Planner,
+    plan: Plan,
+    dram: DramMap,
+    addresses: Mapping[str, int],
+    activations: Mapping[str, Activation],
+) -> Builder:
+    """The operations of all layers; where DRAM sets the pace, with parameters that lie by their
+    forms, if there is room for that.
+    """
+    roof = planner.roof
+    for apart in (roof.dram >= PACE * roof.cycles, False):
+        # One that does not fit leaves no constants behind.
+        own = dram.copy(dram.size)
+        builder = Builder(planner.config, plan, own, addresses, planner.schedules, apart=apart)
+        try:
+            _add_layers(builder, planner, activations)
+        except DoesNotFitError:
+            if not apart:
+                raise
+        else:
+            break
+    return builder
 
 
 def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Activation]) -> None:
@@ -170,40 +192,24 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
     """``draft`` with LOADs of constants joined, if LOAD sets its pace and that makes it faster."""
     if not draft.is_load_bound:
         return draft
-    is_known = _known(draft, config)
+    is_known = known_loads(draft, config)
     found = [draft]
     seen: list[list[list[int]]] = [[]]
     for wgt_parts in WGT_PARTS:
         groups = join(draft.plain, draft.before, config, is_known, wgt_parts)
         if groups not in seen:
             seen.append(groups)
-            found.append(_joined(draft, groups, config, timing))
-    return min(found, key=_cycles)
+            found.append(joined(draft, groups, config, timing))
+    return min(found, key=cycles_of)
 
 
-def _with_near_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with those LOADs joined that start soon after each other, if that makes it faster.
-
-    Unchanged where others are joined, or where LOAD does not set the pace.
-    """
-    if draft.joined or not draft.is_load_bound:
-        return draft
-
-    def near(first: int, other: int) -> bool:
-        return draft.expected[other][0] - draft.expected[first][0] <= SOON
-
-    known = _known(draft, config)
-    groups = join(draft.plain, draft.before, config, known, near=near)
-    return min(draft, _joined(draft, groups, config, timing), key=_cycles) if groups else draft
-
-
-def _known(draft: Draft, config: HardwareConfig) -> Callable[[Load], bool]:
+def known_loads(draft: Draft, config: HardwareConfig) -> Callable[[Load], bool]:
     """Whether what a LOAD brings is constant."""
     known = draft.dram.known()
     return lambda load: all(known[at : at + size].all() for at, size in dram_rows(load, config))
 
 
-def _joined(
+def joined(
     draft: Draft, groups: Sequence[Sequence[int]], config: HardwareConfig, timing: Timing
 ) -> Draft:
     """``draft`` with one LOAD for each group of places of its program."""
@@ -216,8 +222,24 @@ def _joined(
         if not follow(loads, config):
             parts = [image[a : a + n] for load in loads for a, n in dram_rows(load, config)]
             address = dram.add(np.frombuffer(b"".join(parts), np.uint8))
-        words = sum(load.count_x for load in loads)
-        plain[group[0]] = replace(loads[0], dram_address=address, count_x=words)
+        words = sum(word_count(load) for load in loads)
+        x, y = (1, words) if loads[0].count_y > 1 else (words, 1)
+        plain[group[0]] = replace(loads[0], dram_address=address, count_x=x, count_y=y)
+    return kept(draft, plain, first_of, dram, config, timing)
+
+
+def kept(
+    draft: Draft,
+    plain: Sequence[Instruction],
+    first_of: Mapping[int, int],
+    dram: DramMap,
+    config: HardwareConfig,
+    timing: Timing,
+) -> Draft:
+    """``draft`` with the instructions ``plain``, of which some others are part.
+
+    first_of: the places of the latter, and perhaps of the former, to that of the former.
+    """
     kept = [n for n in range(len(plain)) if first_of.get(n, n) == n]
     number = {place: n for n, place in enumerate(kept)}
     needed = [set(each) for each in draft.before]
@@ -241,32 +263,11 @@ def _joined(
         code=code,
         expected=expected_cycles(timing, code, config, address),
         dram=dram,
-        joined=frozenset(draft.places[group[0]] for group in groups),
+        joined=draft.joined | {draft.places[first] for first in first_of.values()},
     )
 
 
-def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs and STOREs moved behind what they hold up, and with near LOADs joined,
-    where that makes it faster.
-    """
-    order = postponed(draft.program, draft.before, draft.expected)
-    draft = min(draft, _moved(draft, order, draft.before, config, timing), key=_cycles)
-    for _ in range(MOST_TURNS):
-        order = postponed(draft.program, draft.before, draft.expected, BOTH)
-        other = _moved(draft, order, draft.before, config, timing)
-        if other.cycles >= draft.cycles:
-            break
-        draft = other
-    for _ in range(MOST_TURNS):
-        order, before = giving_way(draft.program, draft.before, draft.expected)
-        other = _moved(draft, order, before, config, timing)
-        if other.cycles >= draft.cycles:
-            break
-        draft = other
-    return _with_near_loads_joined(draft, config, timing)
-
-
-def _moved(
+def moved(
     draft: Draft,
     order: Sequence[int],
     before: Sequence[frozenset[int]],
@@ -328,5 +329,5 @@ def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> i
     return dram.reserve(2 * margin + image.rows * image.pitch) + margin
 
 
-def _cycles(draft: Draft) -> int:
+def cycles_of(draft: Draft) -> int:
     return draft.cycles

@@ -20,7 +20,8 @@ from ...options import Overlap
 from ...schedule.steps.schedule import Schedule
 from .appended import first_word
 from .check import check
-from .draft import make_draft, whole_cycles, without_waits
+from .draft import make_draft, whole_cycles
+from .last_changes import without_waits
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import lower
@@ -91,7 +92,8 @@ def compile_partition(
     """
     activations = plan_activations(graph, partition, config.block, config)
     own = config.own_finish
-    layers = tuple(lower(graph, layer, activations, own) for layer in partition.layers)
+    raises = config.short_constants
+    layers = tuple(lower(graph, layer, activations, own, raises) for layer in partition.layers)
     if checked:
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))

@@ -108,8 +108,8 @@ def _multiplied(tile: Tile) -> Fields:
             fields |= {"multiplier": Multiplier.IMMEDIATE, "m0": left.factor, "m1": right.factor}
         case Product(offset=offset, left_offset=left_offset) if "other" in tile.operands:
             fields |= {"multiplier": Multiplier.PAIR, "m0": left_offset, "m1": offset}
-        case Product(offset=offset):
-            fields |= {"m0": offset}
+        case Product(offset=offset, left_offset=left_offset):
+            fields |= {"m0": offset, "m1": left_offset}
         case _:
             return fields
     return fields | {"fold": IsaFold.MAC}

@@ -79,7 +79,7 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     vector = (True, VECTOR_LEVELS, vector_of)
     tile = _tile_program(lanes)
     copy = _vector_program("vector.fold", source[LANE], source)
-    scaled = _vector_program("vector.taps", _wide(source) * _wide(taps), source, taps)
+    scaled = _vector_program("vector.taps", (_wide(source) + FIRST) * _wide(taps), source, taps)
     kept = _vector_program("vector.kept", sums[LANE] * _wide(taps), sums, taps)
     total = _wide(source) * FIRST + _wide(other) * SECOND
     pair = _vector_program("vector.pair", total, source, other)

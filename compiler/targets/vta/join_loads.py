@@ -8,10 +8,11 @@ In DRAM they then have a copy in which they follow each other, unless they do so
 from collections.abc import Callable, Sequence
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.footprint import dram_word_bytes
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
 
-__all__ = ["PACE", "SOON", "WGT_PARTS", "follow", "join"]
+__all__ = ["PACE", "SOON", "WGT_PARTS", "follow", "join", "word_count"]
 
 PACE = 0.9
 """LOADs are joined where LOAD works for this part of a program's cycles, or more."""
@@ -27,9 +28,20 @@ SOON = 1000
 
 
 def _is_plain(load: Load) -> bool:
-    """Whether a LOAD brings one row of words as they lie."""
+    """Whether a LOAD brings words one behind the other, from one row or from as many rows."""
     padding = load.pad_x_before, load.pad_x_after, load.pad_y_before, load.pad_y_after
-    return load.count_y == load.count_z == 1 and not any((*padding, load.step, load.gap))
+    rows = load.count_y == 1 or (load.count_x == load.sram_stride_y == 1)
+    return rows and load.count_z == 1 and not any((*padding, load.step))
+
+
+def word_count(load: Load) -> int:
+    """Words of a LOAD of one row, or of rows of one."""
+    return load.count_x * load.count_y
+
+
+def _form(load: Load) -> tuple[bool, bool, int]:
+    """What LOADs of one memory have in common that are joined."""
+    return load.nibbles, load.same, load.dram_stride_y if load.count_y > 1 else 0
 
 
 def join(
@@ -50,13 +62,11 @@ def join(
     groups: list[list[int]] = []
     for memory, parts in {**PARTS, Memory.WGT: wgt_parts}.items():
         most = max(config.depth(memory) // parts, 1)
-        group: list[int] = []
+        last: dict[tuple[bool, bool, int], list[int]] = {}
         for place, each in enumerate(program):
-            if not isinstance(each, Load) or each.memory is not memory:
+            if not isinstance(each, Load) or each.memory is not memory or not _is_plain(each):
                 continue
-            if not _is_plain(each):
-                group = []
-                continue
+            group = last.get(_form(each))
             if (
                 group
                 and near(group[0], place)
@@ -66,7 +76,7 @@ def join(
             ):
                 group.append(place)
                 continue
-            group = [place]
+            group = last[_form(each)] = [place]
             groups.append(group)
     return [group for group in groups if len(group) > 1]
 
@@ -76,12 +86,8 @@ def _follows(program: Sequence[Instruction], group: Sequence[int], load: Load, m
     first, last = program[group[0]], program[group[-1]]
     assert isinstance(first, Load)
     assert isinstance(last, Load)
-    words = last.sram_address + last.count_x - first.sram_address
-    return (
-        load.sram_address == last.sram_address + last.count_x
-        and load.nibbles == first.nibbles
-        and words + load.count_x <= most
-    )
+    end = last.sram_address + word_count(last)
+    return load.sram_address == end and end - first.sram_address + word_count(load) <= most
 
 
 def _have_place(
@@ -96,13 +102,14 @@ def _have_place(
 
 
 def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
-    """Whether what LOADs of rows bring follows each other in DRAM."""
-    ends = [each.dram_address + each.count_x * _word_bytes(each, config) for each in loads]
+    """Whether what LOADs of rows, or of words, bring lies behind each other in DRAM."""
+    steps = [
+        each.dram_stride_y if each.count_y > 1 else dram_word_bytes(each, config) for each in loads
+    ]
+    ends = [
+        each.dram_address + word_count(each) * step for each, step in zip(loads, steps, strict=True)
+    ]
     return all(end == each.dram_address for end, each in zip(ends, loads[1:], strict=False))
-
-
-def _word_bytes(load: Load, config: HardwareConfig) -> int:
-    return config.short_bytes(load.memory) if load.nibbles else config.word_bytes(load.memory)
 
 
 def _may_move(needed: frozenset[int], group: Sequence[int]) -> bool:

@@ -48,8 +48,13 @@ class LayerBuilder:
         dram: DramMap,
         places: Mapping[str, int],
         schedules: Schedules,
+        *,
+        apart: bool = False,
     ) -> None:
-        """``places``: DRAM address of every activation that stays in DRAM, by name."""
+        """``places``: DRAM address of every activation that stays in DRAM, by name.
+
+        apart: as of ``ConstantLoader``.
+        """
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
         self.scheduled = tuple(
             schedules.of(each.layer.function, each.tiling) for each in plan.layers
@@ -57,7 +62,7 @@ class LayerBuilder:
         self.operations: list[UnitOperation] = []
         self.in_order: list[range] = []
         """Groups of operations whose LOAD and GEMM instructions keep their order."""
-        self._loader = ConstantLoader(config, dram)
+        self._loader = ConstantLoader(config, dram, apart=apart)
         self._tiles = 0
 
     def load_input(self, source: Activation, layer: int) -> None:
@@ -219,7 +224,7 @@ class LayerBuilder:
         """First word of what an iteration reads of a constant, loaded unless it is still there."""
         piece = constant_piece(name, run.constants[name], nest.match.nest, at)
         loaded = run.loaded.get(piece.key)
-        if loaded is None or not self._loader.holds(name, loaded):
+        if loaded is None or not loaded.ring.holds(loaded):
             part = Part(name, piece.place)
             loaded = self._load(run.number, run.layer, piece.array, part, again=False)
             run.loaded[piece.key] = loaded
@@ -227,7 +232,7 @@ class LayerBuilder:
 
     def _kept(self, run: LayerRun, name: str) -> int:
         """First word of a constant that was loaded whole, and again if others took its place."""
-        if not self._loader.holds(name, run.whole[name]):
+        if not run.whole[name].ring.holds(run.whole[name]):
             part = Part(name, ())
             run.whole[name] = self._load(run.number, run.layer, run.constants[name], part)
         return run.whole[name].start
@@ -235,7 +240,7 @@ class LayerBuilder:
     def _room(self, run: LayerRun, name: str, nest: TileNest) -> int:
         """First word of the parameters of rows ``name``, which ``nest`` makes or reads."""
         made = nest.match.nest
-        if not self._loader.holds("bias", run.rooms[name]):
+        if not run.rooms[name].ring.holds(run.rooms[name]):
             assert made.name == name, "rows are read before parameters of channels come"
             run.rooms[name] = self._loader.room(prod(made.target.buffer.shape[:-1]), run.layer)
         return run.rooms[name].start

@@ -1,5 +1,6 @@
 """Rings: space of a memory, given out in turn to what is loaded once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
@@ -7,7 +8,7 @@ from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
 
-__all__ = ["Grant", "Ring"]
+__all__ = ["Grant", "Ring", "rings_apart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +17,22 @@ class Grant:
 
     start: int
     before: int
+    ring: "Ring"
 
 
 class Ring:
-    """Space of a memory given out in turn; addresses wrap, as the hardware's do."""
+    """Space of a memory given out in turn.
 
-    def __init__(self, config: HardwareConfig, memory: Memory) -> None:
-        self._memory, self._depth = memory, config.depth(memory)
+    All of it, where addresses wrap, as the hardware's do; or ``words`` from ``first`` on: there
+    what does not fit before the end lies at the beginning.
+    """
+
+    def __init__(
+        self, config: HardwareConfig, memory: Memory, first: int = 0, words: int | None = None
+    ) -> None:
+        self._memory, self._first = memory, first
+        self._depth = config.depth(memory) if words is None else words
+        self._wraps = words is None
         self._given = 0
 
     def take(self, words: int, layer: str) -> Grant:
@@ -35,7 +45,10 @@ class Ring:
                 f"layer {layer!r}: {self._memory.value} scratchpad: {words} words required, "
                 f"{self._depth} available; use a configuration with a deeper {self._memory.name}"
             )
-        grant = Grant(self._given % self._depth, self._given)
+        left = self._depth - self._given % self._depth
+        if words > left and not self._wraps:
+            self._given += left
+        grant = Grant(self._first + self._given % self._depth, self._given, self)
         self._given += words
         return grant
 
@@ -43,4 +56,19 @@ class Ring:
         """Whether the words of ``grant`` have not been given out again, nor would be by ``more``
         words.
         """
-        return self._given + more - grant.before <= self._depth
+        # Some may be left out before the end.
+        most = more if self._wraps else 2 * more
+        return self._given + most - grant.before <= self._depth
+
+
+def rings_apart(
+    config: HardwareConfig, memory: Memory, parts: Mapping[str, int]
+) -> dict[str, Ring]:
+    """Rings of a memory for some kinds of words, each with its share of the depth."""
+    every, first = sum(parts.values()), 0
+    rings: dict[str, Ring] = {}
+    for name, share in parts.items():
+        words = config.depth(memory) * share // every
+        rings[name] = Ring(config, memory, first, words)
+        first += words
+    return rings

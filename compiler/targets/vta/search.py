@@ -10,7 +10,8 @@ from dovetail.isa.config import INSTRUCTION_BYTES
 from ...options import Overlap
 from .choice import Change, Choice
 from .deepen import deepest
-from .draft import Draft, make_draft, without_waits
+from .draft import Draft, make_draft
+from .last_changes import without_waits
 from .layers.activation import Activation
 from .place import NoRoomError
 from .placing import PLACINGS, PLAIN
@@ -215,7 +216,18 @@ def _in_fewer(
     except NoRoomError:
         return best
     other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
-    return min(best, other, key=_cycles)
+    if other.cycles >= best.cycles:
+        return best
+    # Of the last layer, the units would wait for the last of its weights.
+    best, last = other, len(other.plan.choices) - 1
+    for change in planner.chooser.changes(other.plan.choices, last, gone):
+        try:
+            plan = planner.built((*other.plan.choices[:last], *change.choices), gone)
+        except NoRoomError:
+            continue
+        ending = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+        best = min(best, ending, key=_cycles)
+    return best
 
 
 def _refined(

@@ -90,6 +90,9 @@ def _broken_load(it: Instruction, config: dict[str, int]) -> str | None:
         needs = {1: "nibble_weights", 3: "short_constants", 5: "short_constants"}
         if it["memory"] not in needs or not config[needs[it["memory"]]]:
             return "nibbles that are no weights"
+        rows = ("sram_address", "sram_stride_y", "sram_stride_z", "count_x", "pad_x_before")
+        if it["memory"] == 5 and any(it[name] % 4 for name in rows):
+            return "words of TAB that are not four by four"
     if it["nibbles"]:
         return _unaligned(it, config["bus_bytes"], with_address=True) or (
             "nibbles with a step" if it["step"] else None

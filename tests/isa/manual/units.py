@@ -29,7 +29,9 @@ def load(it: Instruction, memories: Memories) -> None:
     columns = it["pad_x_before"] + it["count_x"] + it["pad_x_after"]
     advance = it["step"] if stepped else size
     if it["nibbles"]:
-        advance = {1: head + size // 2, 3: 4 * block, 5: memories.config["bus_bytes"]}[it["memory"]]
+        bus = memories.config["bus_bytes"]
+        parameters = max(bus, 8) if it["gap"] else 4 * block
+        advance = {1: head + size // 2, 3: parameters, 5: bus // 4}[it["memory"]]
     for z, row, column in product(range(it["count_z"]), range(rows), range(columns)):
         y, x = row - it["pad_y_before"], column - it["pad_x_before"]
         cell = it["sram_address"] + z * it["sram_stride_z"] + row * it["sram_stride_y"]
@@ -40,6 +42,8 @@ def load(it: Instruction, memories: Memories) -> None:
             read = memories.read_dram(start + x * advance, advance if it["nibbles"] else size)
             if it["nibbles"] and it["memory"] == 1:
                 read = _weights(read, head, block)
+            elif it["nibbles"] and it["memory"] == 3 and it["gap"]:
+                read = np.concatenate([np.resize(read[at : at + 4], 4 * block) for at in (0, 4)])
             elif it["nibbles"] and it["memory"] == 3:
                 read = np.concatenate([np.zeros(4 * block, np.uint8), read])
             elif it["nibbles"]:
@@ -172,7 +176,10 @@ def _mac(it: Instruction, memories: Memories, at: Lanes, elements: Lanes, aside:
     match it["multiplier"]:
         case 0:
             taps = tap[(it["tap_address"] + aside) % len(tap)].astype(np.int64) + offset0
-            return (signed(elements, 16) * taps).sum(axis=1)
+            raised = 0
+            if memories.config["short_constants"] and not it["row"]:
+                raised = int(signed(np.int64(m1), 9))
+            return (signed(elements + raised, 16) * taps).sum(axis=1)
         case 1:
             immediate = np.where(at[..., 0] == 0, m0, m1)[..., None]
             return (signed(elements, 16) * immediate).sum(axis=1)

@@ -117,7 +117,10 @@ def sums_of_products(
     return Sums(acc, (nest(output, zero, "clear."), loops(loop_sizes, add)))
 
 
-def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Definition:
+def define_depthwise(
+    graph: Graph, layer: Layer, x: Activation, output: Activation, raises: bool
+) -> Definition:
+    """raises: whether VECTOR takes zero points from inputs, so that no bias has to do it."""
     node = layer.nodes[0]
     operator = node.operator
     assert isinstance(operator, Conv2d)
@@ -125,19 +128,28 @@ def define_depthwise(graph: Graph, layer: Layer, x: Activation, output: Activati
     _, kernel_h, kernel_w, _ = weights.shape
     row, first = tap_row(kernel_w), max(0, 3 - kernel_w)
     count = -(-kernel_h * row // TAP_GROUP) * TAP_GROUP
+    # A single pixel waits for its parameters and taps, not for VECTOR.
+    single = kernel_h == kernel_w == output.height == output.width == 1
+    raised = 0
+    if raises and single and not bias.any() and not _is_fixed(layer):
+        raised, row, first, count = -operator.zero_point, 1, 0, 1
     padded = np.full((x.blocks * x.lanes, count), operator.weight_zero_point, np.int8)
     rows = padded[:, : kernel_h * row].reshape(-1, kernel_h, row)
     rows[x.channel_places, :, first : first + kernel_w] = weights[..., 0]
     padded[:, : kernel_h * row] = rows.reshape(len(padded), -1)
     taps = padded.reshape(x.blocks, x.lanes, count).transpose(0, 2, 1)
-    finish, constants = channel_finish(graph, layer, folded_bias(weights, bias, operator), output)
+    if raised and (taps == taps[:1]).all():
+        taps = taps[:1]
+    folded = bias if raised else folded_bias(weights, bias, operator)
+    finish, constants = channel_finish(graph, layer, folded, output)
     buffer = constant_buffer("taps", taps)
     top, left = operator.pads[:2]
 
     def value(place: Place) -> Expr:
-        tap = Load(buffer, (place.c, Variable("ky") * row + Variable("kx") + first, place.l))
+        block_of = place.c if len(taps) > 1 else Constant(0, DType.INT64)
+        tap = Load(buffer, (block_of, Variable("ky") * row + Variable("kx") + first, place.l))
         source = window_of(x, place, operator.strides, (top, left), operator.dilations)
-        return _product(source, tap, -operator.weight_zero_point)
+        return _product(source, tap, -operator.weight_zero_point, raised)
 
     fold = Fold((("ky", kernel_h), ("kx", kernel_w)), BinaryFunction.ADD, 0)
     macs = output.height * output.width * output.channels * kernel_h * kernel_w

@@ -59,10 +59,12 @@ def lower(
     layer: Layer,
     activations: dict[str, Activation],
     own: OwnFinish | None = None,
+    raises: bool = False,
 ) -> LoweredLayer:
     """The loop program of ``layer``.
 
-    own: the finish of the configuration, which stands for tables that it computes.
+    own: the finish of the configuration, which stands for tables that it computes.  raises: whether
+    VECTOR takes zero points from what it multiplies with taps.
     Raises UnsupportedOperatorError when the accelerator cannot run its operator.
     """
     inputs = tuple(activations[name] for name in layer.inputs)
@@ -80,7 +82,7 @@ def lower(
         return lower_scaled_sum(graph, layer, x, inputs[1], output)
     match operator:
         case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
-            definition = define_depthwise(graph, layer, x, output)
+            definition = define_depthwise(graph, layer, x, output, raises)
         case Conv2d():
             definition = define_conv(graph, layer, x, output)
         case RowProducts():

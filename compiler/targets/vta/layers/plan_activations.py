@@ -7,11 +7,13 @@ from dovetail.isa.config import HardwareConfig
 
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph
+from ....graph.operators.assembly import Append
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.rules import Pads
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.windows import MaxPool2d
+from ..appended import COLUMNS
 from ..capabilities import image_size
 from ..operators import AnyAdd, AnyMultiply
 from ..passes.fuse import Layer, Partition
@@ -63,11 +65,18 @@ def plan_activations(
             )
         old = activations[name]
         activations[name] = replace(old, halo=_largest(old.halo, operator.pads), fill=fill)
+    keys = 0
+    for node in partition.appended:
+        height, width = activations[node.output].full_size
+        if isinstance(node.operator, Append) and node.operator.axis == COLUMNS:
+            keys = -(-height * width // lanes) * lanes
     for layer in partition.layers:
         if isinstance(layer.nodes[0].operator, RowProducts):
             root = activations[partition.root(layer.inputs[1])]
             size = root.full_size[0] * root.full_size[1]
-            activations[root.name] = replace(root, spare=-size % lanes)
+            # Blocks of a new value lie as far apart as those of a new key: a STORE may be of both.
+            plane = keys if size == 1 and keys else size - size % -lanes
+            activations[root.name] = replace(root, spare=plane - size)
     for node in partition.appended:
         plane = activations[node.output].plane
         for name in node.inputs:

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d, Dense
-from ....graph.operators.integer.windows import MaxPool2d
 from ....graph.operators.movement import Concatenate, Reshape
 from ....graph.passes.eliminate_dead import EliminateDead
 from ....graph.passes.merge_common import MergeCommon
@@ -38,9 +37,6 @@ from .head_groups import HeadGroups
 from .lanes import MOVES, Element, Lanes, NoLanesError
 
 __all__ = ["CachedAttention"]
-
-COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
-"""What is stored as weights, and as an output too, is copied for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +130,9 @@ class _Rewriting:
         for group in self.heads.groups(each):
             row, channels = self.heads.rows_of(each, tensor, group)
             if row not in self.copies:
-                copy = self.builder.node(COPY, (row,), f"{tensor}/copy", tensor)
                 # Of all tokens.
                 vector = Reshape((len(channels),))
-                self.copies[row] = self.builder.node(vector, (copy,), f"{tensor}/flat", tensor)
+                self.copies[row] = self.builder.node(vector, (row,), f"{tensor}/flat", tensor)
             parts.append(self.copies[row])
             order += channels
         builder, places = self.builder, {channel: n for n, channel in enumerate(order)}

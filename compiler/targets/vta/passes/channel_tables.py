@@ -1,6 +1,7 @@
 """Tables of channels as the vector unit has them.
 
-    Lookup(x, table[C, 256])  ->  Requantize(Conv2d(x)), depthwise, of one tap, where that is exact
+    Lookup(x, table[C, 256])  ->  Requantize(Conv2d(x)), depthwise, of one tap, where that is exact;
+                                  without biases where the channels have one zero point
     Lookup(x, table[C, 256])  ->  Concatenate(Requantize(Conv2d(Slice(x))), Lookup(Slice(x)), ...),
                                   convolutions of all blocks of channels between two that have none
 
@@ -21,6 +22,7 @@ from ....graph.operators.integer.values import Lookup, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ....graph.rewrite import Rewriter, rewrite
 from .affine import Affine, find_affine, find_blocks, joined
+from .shared_forms import Shared, find_shared
 
 __all__ = ["ChannelTables"]
 
@@ -48,6 +50,9 @@ class ChannelTables:
         if shape[0] != 1:
             return None
         rows = np.asarray(table, np.int8)
+        shared = find_shared(rows)
+        if shared is not None:
+            return _scaled(rewriter.builder, node, shared)
         pieces = list(_pieces(rows, self.lanes))
         if len(pieces) > 1:
             return _joined(rewriter, node, rows, pieces)
@@ -106,6 +111,21 @@ def _as_image(rewriter: Rewriter, node: Node) -> str:
     x = builder.node(pixel, node.inputs[:1], f"{node.output}/x", node.origin)
     y = builder.node(node.operator, (x, node.inputs[1]), f"{node.output}/y", node.origin)
     return builder.node(Reshape(shape), (y,), node.output, node.origin)
+
+
+def _scaled(builder: GraphBuilder, node: Node, form: Shared) -> str:
+    """The convolution in place of ``node``, without biases."""
+    channels, stem = len(form.signs), node.output
+    inputs = (
+        node.inputs[0],
+        builder.constant(f"{stem}/weights", form.signs.reshape(channels, 1, 1, 1)),
+        builder.constant(f"{stem}/bias", np.zeros(channels, np.int32)),
+    )
+    conv = Conv2d((1, 1), (0, 0, 0, 0), channels, form.zero_point)
+    total = builder.node(conv, inputs, f"{stem}/sum", node.origin)
+    scale = builder.constant(f"{stem}/scale", form.scales)
+    finish = Requantize(form.added, form.low, form.high)
+    return builder.node(finish, (total, scale), stem, node.origin)
 
 
 def _product(builder: GraphBuilder, node: Node, x: str, stem: str, form: Affine) -> str:

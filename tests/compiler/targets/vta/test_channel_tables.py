@@ -11,6 +11,7 @@ from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify
 from dovetail.compiler.targets.vta.passes.affine import find_affine
 from dovetail.compiler.targets.vta.passes.channel_tables import ChannelTables
+from dovetail.compiler.targets.vta.passes.shared_forms import find_shared
 
 RNG = np.random.default_rng(1)
 X = np.arange(-128, 128)
@@ -87,3 +88,19 @@ def test_several_images_stay_a_table() -> None:
     """A convolution is of one image, and what comes after tells why a batch cannot run."""
     graph = _graph(_tables(10), (5, 3, 2, 10))
     assert ChannelTables(4).run(graph) is graph
+
+
+def test_products_with_a_constant_a_channel_have_no_biases() -> None:
+    scales = RNG.uniform(0.01, 2, (20, 1)) * RNG.choice([-1, 1], (20, 1))
+    table = np.clip(np.rint((X + 9) * scales) - 31, -128, 127).astype(np.int8)
+    form = find_shared(table)
+    assert form is not None
+    assert (form.zero_point, form.added) == (-9, -31)
+    graph = _graph(table, (1, 1, 1, 20))
+    found = ChannelTables(16).run(graph)
+    (conv,) = (node for node in found.nodes if isinstance(node.operator, Conv2d))
+    assert not found.constants[conv.inputs[2]].any()
+    x = RNG.integers(-128, 128, (1, 1, 1, 20)).astype(np.int8)
+    np.testing.assert_array_equal(run(found, {"x": x})["y"], run(graph, {"x": x})["y"])
+    table[3, 200] ^= 1
+    assert find_shared(table) is None

@@ -1,0 +1,139 @@
+"""A program that is as fast as its last changes make it: LOADs and STOREs at other times, LOADs
+joined, and instructions as one, each where it gains.
+"""
+
+from itertools import pairwise
+
+from dovetail.isa.config import HardwareConfig
+from dovetail.isa.instructions import Instruction
+from dovetail.isa.memories import Unit
+
+from .draft import Draft, cycles_of, joined, kept, known_loads, moved
+from .give_way import giving_way
+from .join_loads import SOON, WGT_PARTS, join
+from .merge import Merge, merges
+from .overtake import hastened, overtaken
+from .postpone import postponed
+from .timing import Timing
+
+__all__ = ["without_waits"]
+
+MOST_TURNS = 3
+"""Times that LOADs are moved, and STOREs, at most."""
+
+MOST_MERGED = 240
+"""Pairs of instructions tried as one."""
+
+MOST_OVERTAKEN = 120
+"""Orders tried in which a LOAD comes before another that waits."""
+
+LEADS = (1, 2, 4, 8, 16, 32)
+"""Instructions that LOADs come earlier by, tried one after the other."""
+
+BOTH = frozenset({Unit.GEMM, Unit.VECTOR})
+
+
+def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs and STOREs moved behind what they hold up, and with near LOADs joined,
+    where that makes it faster.
+    """
+    order = postponed(draft.program, draft.before, draft.expected)
+    draft = min(draft, moved(draft, order, draft.before, config, timing), key=cycles_of)
+    for _ in range(MOST_TURNS):
+        order = postponed(draft.program, draft.before, draft.expected, BOTH)
+        other = moved(draft, order, draft.before, config, timing)
+        if other.cycles >= draft.cycles:
+            break
+        draft = other
+    for _ in range(MOST_TURNS):
+        order, before = giving_way(draft.program, draft.before, draft.expected)
+        other = moved(draft, order, before, config, timing)
+        if other.cycles >= draft.cycles:
+            break
+        draft = other
+    draft = _with_near_loads_joined(draft, config, timing)
+    draft = _with_waits_used(draft, config, timing)
+    if not draft.is_load_bound:
+        return draft
+    draft = _in_fewer_instructions(draft, config, timing)
+    draft = _with_pairs_of_loads_joined(draft, config, timing)
+    draft = _with_waits_used(draft, config, timing)
+    orders = [hastened(draft.program, draft.before, lead) for lead in LEADS]
+    others = [moved(draft, each, draft.before, config, timing) for each in orders]
+    return _with_waits_used(min(draft, *others, key=cycles_of), config, timing)
+
+
+def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs joined two by two, where it is faster so."""
+    known = known_loads(draft, config)
+    tried: set[tuple[Instruction, ...]] = set()
+    while True:
+        groups = join(draft.plain, draft.before, config, known, WGT_PARTS[-1])
+        pairs = (pair for group in groups for pair in pairwise(group))
+        for pair in pairs:
+            both = tuple(draft.plain[place] for place in pair)
+            if both in tried:
+                continue
+            tried.add(both)
+            other = joined(draft, [list(pair)], config, timing)
+            if other.cycles < draft.cycles:
+                draft, known = other, known_loads(other, config)
+                break
+        else:
+            return draft
+
+
+def _in_fewer_instructions(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with instructions as one that differ in addresses alone, where it is faster so."""
+    tried: set[Instruction] = set()
+    while len(tried) < MOST_MERGED:
+        untried = (m for m in merges(draft.plain, draft.before) if m[-1] not in tried)
+        merge = next(untried, None)
+        if merge is None:
+            break
+        tried.add(merge[-1])
+        draft = min(draft, _merged(draft, merge, config, timing), key=cycles_of)
+    return draft
+
+
+def _merged(draft: Draft, merge: Merge, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with one instruction in place of two."""
+    first, second, place, both = merge
+    plain = list(draft.plain)
+    plain[place] = both
+    gone = first + second - place
+    dram = draft.dram.copy(draft.program_address)
+    return kept(draft, plain, {gone: place}, dram, config, timing)
+
+
+def _with_waits_used(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with LOADs before others that wait, if LOAD sets the pace and it is faster so."""
+    left = MOST_OVERTAKEN if draft.is_load_bound else 0
+    while left:
+        for places in overtaken(draft.program, draft.before, draft.expected):
+            left -= 1
+            other = moved(draft, places, draft.before, config, timing)
+            if other.cycles < draft.cycles:
+                draft = other
+                break
+            if not left:
+                break
+        else:
+            break
+    return draft
+
+
+def _with_near_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+    """``draft`` with those LOADs joined that start soon after each other, if that makes it faster.
+
+    Unchanged where others are joined, or where LOAD does not set the pace.
+    """
+    if draft.joined or not draft.is_load_bound:
+        return draft
+
+    def near(first: int, other: int) -> bool:
+        return draft.expected[other][0] - draft.expected[first][0] <= SOON
+
+    known = known_loads(draft, config)
+    groups = join(draft.plain, draft.before, config, known, near=near)
+    return min(draft, joined(draft, groups, config, timing), key=cycles_of) if groups else draft
