@@ -14,6 +14,7 @@ from .join_loads import SOON, WGT_PARTS, join
 from .merge import Merge, merges
 from .overtake import hastened, overtaken
 from .postpone import postponed
+from .record import Frame
 from .timing import Timing
 
 __all__ = ["without_waits"]
@@ -87,13 +88,25 @@ def _in_fewer_instructions(draft: Draft, config: HardwareConfig, timing: Timing)
     """``draft`` with instructions as one that differ in addresses alone, where it is faster so."""
     tried: set[Instruction] = set()
     while len(tried) < MOST_MERGED:
-        untried = (m for m in merges(draft.plain, draft.before) if m[-1] not in tried)
+        found = (m for m in merges(draft.plain, draft.before) if _may_merge(draft, m))
+        untried = (m for m in found if m[-1] not in tried)
         merge = next(untried, None)
         if merge is None:
             break
         tried.add(merge[-1])
         draft = min(draft, _merged(draft, merge, config, timing), key=cycles_of)
     return draft
+
+
+def _may_merge(draft: Draft, merge: Merge) -> bool:
+    """Whether what two instructions write need not be known apart: parts of larger tensors."""
+    for place in merge[:2]:
+        operation = draft.builder.operations[draft.places[place]]
+        output = draft.plan.layers[operation.layer].layer.output
+        is_part = (output.grid, output.whole_channels) != (None, None)
+        if isinstance(operation.holds, Frame) and not is_part:
+            return False
+    return True
 
 
 def _merged(draft: Draft, merge: Merge, config: HardwareConfig, timing: Timing) -> Draft:
