@@ -11,6 +11,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 
+from ...errors import DoesNotFitError
 from .activation_loads import in_long_rows
 from .constants import SCALES, TABLES, DramMap, parameter_words, table_rows
 from .layers.activation import Activation
@@ -89,6 +90,20 @@ class ConstantLoader:
         self._apart: dict[str, Ring] = {}
         if apart:
             self._apart = rings_apart(config, Memory.PAR, PARTS)
+
+    def rooms(self, words: Mapping[str, int], layer: LoweredLayer) -> dict[str, Grant]:
+        """As ``room``, for all parameters of rows that a layer makes.
+
+        Raises DoesNotFitError when they do not fit side by side.
+        """
+        rooms = {name: self.room(count, layer) for name, count in words.items()}
+        lost = [name for name, grant in rooms.items() if not grant.ring.holds(grant)]
+        if lost:
+            raise DoesNotFitError(
+                f"layer {layer.name!r}: par scratchpad: {sum(words.values())} words required for "
+                "parameters of rows, fewer available; use a configuration with a deeper PAR"
+            )
+        return rooms
 
     def room(self, words: int, layer: LoweredLayer) -> Grant:
         """Words of PAR for the parameters of rows.

@@ -143,7 +143,7 @@ class LayerBuilder:
         for name in whole:
             part = Part(name, ())
             held[name] = there.get(name) or self._load(number, layer, constants[name], part)
-        rooms = {name: self._loader.room(words, layer) for name, words in rows.items()}
+        rooms = self._loader.rooms(rows, layer)
         loops = kernel.tiles
         nests = tuple(
             TileNest.of(nest, loops, parts, held.keys(), self.config.block) for nest in kernel.nests

@@ -88,7 +88,7 @@ def test_the_example_has_hundreds_of_designs() -> None:
         ("[base]\nconfig = 'huge'", "no configuration is called 'huge'"),
         ("[base]\nname = 'tiny'", "required config = NAME"),
         ("[hardware]\nblok = [4]", "no parameter 'blok'; did you mean block?"),
-        ("[hardware]\nblock = [8, 5]", "no design can have block = 5: block = 5; required a power"),
+        ("[hardware]\nblock = [8, 5]", "no design can have block = 5: block = 5; required 4 to 64"),
         ("[hardware]\nblock = [128]", "no design can have block = 128: block = 128; required 4 to"),
         ("[hardware]\nblock = [4]\nbus_bytes = [4, 8]", "no design can have bus_bytes = 8"),
         ("[hardware]\nblock = []", "block has no value"),

@@ -37,11 +37,11 @@ def changed(part: AcceleratorPart) -> Iterator[tuple[Instruction, ...]]:
     word = part.configuration.word_bytes(Memory.PAR)
     for index, each in enumerate(part.program):
         faults: list[Instruction] = []
-        if isinstance(each, Load) and each.memory is Memory.PAR and each.count_x > 1:
+        if isinstance(each, Load) and each.memory is Memory.PAR and each.count_y > 1:
             moved = (word, -word, word // 2, part.configuration.bus_bytes)
             faults += [replace(each, dram_address=each.dram_address + by) for by in moved]
             faults += [replace(each, sram_address=each.sram_address + 1)]
-            faults += [replace(each, count_x=each.count_x - 1)]
+            faults += [replace(each, count_y=each.count_y - 1)]
         if isinstance(each, Vector):
             faults += [replace(each, par_address=each.par_address + 1)]
             faults += [replace(each, zero_point=each.zero_point ^ 1)]
