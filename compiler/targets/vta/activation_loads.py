@@ -13,6 +13,7 @@ from dovetail.isa.memories import Memory
 
 from .image import image_reads, load_windows
 from .layers.activation import Activation
+from .long_moves import MOST
 from .model import row_cycles
 from .record import Frame
 
@@ -24,9 +25,6 @@ INPUT_CHUNKS = 8
 """Pieces in which the input is loaded, so that the first layer starts before all of it has come;
 but each is so large that LOAD moves data for at least as long as it waits for the first.
 """
-
-MOST_WORDS = 4095
-"""Words in a row of one LOAD or STORE."""
 
 MOST_PADDING = 510
 """Words of padding in a row of one LOAD."""
@@ -81,10 +79,10 @@ def in_long_rows(moved: Moved, config: HardwareConfig) -> Moved:
     x, y, z = moved.count_x, moved.count_y, moved.count_z
     if isinstance(moved, Load) and (moved.step or moved.columns * moved.rows != x * y):
         return moved
-    if (moved.sram_stride_y, moved.dram_stride_y) == (x, x * size) and x * y <= MOST_WORDS:
+    if (moved.sram_stride_y, moved.dram_stride_y) == (x, x * size) and x * y <= MOST:
         x, y = x * y, 1
     if y == 1 and (moved.sram_stride_z, moved.dram_stride_z) == (x, x * size):
-        x, z = (x * z, 1) if x * z <= MOST_WORDS else (x, z)
+        x, z = (x * z, 1) if x * z <= MOST else (x, z)
     return replace(moved, count_x=x, count_y=y, count_z=z)
 
 

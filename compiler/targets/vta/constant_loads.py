@@ -16,6 +16,7 @@ from .activation_loads import in_long_rows
 from .constants import SCALES, TABLES, DramMap, parameter_words, table_rows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
+from .long_moves import MOST
 from .nest import Nest
 from .record import Part
 from .ring import Grant, Ring, rings_apart
@@ -47,9 +48,6 @@ PARTS = {LONG: 1, SHORT: 3, SAME: 2, GIVEN: 1, ROWS: 1}
 """Kinds of words of PAR, those of the host and of VECTOR included, and eighths of it that each gets
 where they lie apart.
 """
-
-MOST_WORDS = 4095
-"""Words in a row of one LOAD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +95,11 @@ class ConstantLoader:
         Raises DoesNotFitError when they do not fit side by side.
         """
         rooms = {name: self.room(count, layer) for name, count in words.items()}
-        lost = [name for name, grant in rooms.items() if not grant.ring.holds(grant)]
-        if lost:
+        lost = next((each.ring for each in rooms.values() if not each.ring.holds(each)), None)
+        if lost is not None:
             raise DoesNotFitError(
                 f"layer {layer.name!r}: par scratchpad: {sum(words.values())} words required for "
-                "parameters of rows, fewer available; use a configuration with a deeper PAR"
+                f"parameters of rows, {lost.depth} available; use a configuration with a deeper PAR"
             )
         return rooms
 
@@ -142,11 +140,11 @@ class ConstantLoader:
                 memory=memory,
                 sram_address=(grant.start + part.first + start) % self._config.depth(memory),
                 dram_address=part.address + start * part.size,
-                count_x=min(MOST_WORDS, part.words - start),
+                count_x=min(MOST, part.words - start),
                 nibbles=part.short,
                 gap=int(part.same),
             )
-            for start in range(0, part.words, MOST_WORDS)
+            for start in range(0, part.words, MOST)
         ]
         return grant, loads
 

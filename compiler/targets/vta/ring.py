@@ -24,14 +24,14 @@ class Ring:
     """Space of a memory given out in turn.
 
     All of it, where addresses wrap, as the hardware's do; or ``words`` from ``first`` on: there
-    what does not fit before the end lies at the beginning.
+    what does not fit before the end lies at the beginning.  ``depth``: its words.
     """
 
     def __init__(
         self, config: HardwareConfig, memory: Memory, first: int = 0, words: int | None = None
     ) -> None:
         self._memory, self._first = memory, first
-        self._depth = config.depth(memory) if words is None else words
+        self.depth = config.depth(memory) if words is None else words
         self._wraps = words is None
         self._given = 0
 
@@ -40,15 +40,15 @@ class Ring:
 
         Raises DoesNotFitError when the memory has fewer in all.
         """
-        if words > self._depth:
+        if words > self.depth:
             raise DoesNotFitError(
                 f"layer {layer!r}: {self._memory.value} scratchpad: {words} words required, "
-                f"{self._depth} available; use a configuration with a deeper {self._memory.name}"
+                f"{self.depth} available; use a configuration with a deeper {self._memory.name}"
             )
-        left = self._depth - self._given % self._depth
+        left = self.depth - self._given % self.depth
         if words > left and not self._wraps:
             self._given += left
-        grant = Grant(self._first + self._given % self._depth, self._given, self)
+        grant = Grant(self._first + self._given % self.depth, self._given, self)
         self._given += words
         return grant
 
@@ -58,7 +58,7 @@ class Ring:
         """
         # Some may be left out before the end.
         most = more if self._wraps else 2 * more
-        return self._given + most - grant.before <= self._depth
+        return self._given + most - grant.before <= self.depth
 
 
 def rings_apart(
