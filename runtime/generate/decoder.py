@@ -1,6 +1,6 @@
 """A model with its caches: one token after another in, logits out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,12 +79,16 @@ class Decoder:
         if self.is_full:
             raise InputError(f"the caches hold {roles.capacity} positions, and all are taken")
         result = self.session.run(self.inputs(token))
-        for each in roles.caches:
-            past, new = self._caches[each.past.name], result.outputs[each.new.name]
-            self._caches[each.past.name] = each.after(past, new, self.position)
-        self.position += 1
+        self.keep(result.outputs)
         self.last = result
         return result.outputs[roles.logits.name].reshape(-1)
+
+    def keep(self, outputs: Mapping[str, Array]) -> None:
+        """Add what a run gave, ``outputs`` by name, to the caches as those of the next position."""
+        for each in self.roles.caches:
+            past, new = self._caches[each.past.name], outputs[each.new.name]
+            self._caches[each.past.name] = each.after(past, new, self.position)
+        self.position += 1
 
     def read(self, tokens: Sequence[int]) -> int:
         """Run as many of ``tokens``, which follow, as a block takes; keep what they add to the
