@@ -8,6 +8,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
 from .axi import Axi4, Axi4Lite
+from .banked_scratchpad import BankedScratchpad
 from .control import RunControl
 from .counters import Counters
 from .fetch import Fetch
@@ -17,7 +18,7 @@ from .issue import QUEUED, Issue
 from .load import Load
 from .memory_port import MemoryPort
 from .registers import ADDRESS_BITS, HostRegisters
-from .scratchpad import BankedScratchpad, SimpleScratchpad
+from .scratchpad import SimpleScratchpad
 from .store import Store
 from .table_scratchpad import TableScratchpad
 from .tap_scratchpad import TapScratchpad

@@ -11,14 +11,12 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.memories import Memory
 from dovetail.vta_hw import layouts
+from dovetail.vta_hw.banked_scratchpad import BankedScratchpad
 from dovetail.vta_hw.gemm import Gemm, matrix_parts
 from dovetail.vta_hw.load_writes import write_port
 from dovetail.vta_hw.ports import ReadPort, UnitControl, WritePort
 from dovetail.vta_hw.requantize import Requantize
-from dovetail.vta_hw.scratchpad import (
-    BankedScratchpad,
-    SimpleScratchpad,
-)
+from dovetail.vta_hw.scratchpad import SimpleScratchpad
 from dovetail.vta_hw.table_scratchpad import TableScratchpad
 from dovetail.vta_hw.tap_scratchpad import TapScratchpad
 from dovetail.vta_hw.vector import Vector

@@ -13,12 +13,10 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import scratchpad_reads, scratchpad_writes
 from dovetail.isa.instructions import Finish, Fold, Gemm, Instruction, Multiplier, Vector
 from dovetail.isa.memories import Memory
+from dovetail.vta_hw.banked_scratchpad import BankedScratchpad
 from dovetail.vta_hw.load_writes import table_rows, write_port
 from dovetail.vta_hw.ports import ReadPort, WritePort
-from dovetail.vta_hw.scratchpad import (
-    BankedScratchpad,
-    SimpleScratchpad,
-)
+from dovetail.vta_hw.scratchpad import SimpleScratchpad
 from dovetail.vta_hw.table_scratchpad import TablePort, TableScratchpad
 
 from .compute_top import CONFIG, make_compute_top

@@ -3,22 +3,8 @@
 from collections.abc import Callable, Mapping
 from math import sqrt
 
+from ...graph.formulas import Term
 from ...graph.operators.elementwise import UnaryFunction
-from .build import (
-    add,
-    clip,
-    div,
-    exp,
-    less,
-    maximum,
-    mul,
-    scalar,
-    sigmoid,
-    sub,
-    unary,
-    where,
-)
-from .context import ImportContext, Tensor
 from .node import OnnxNode
 
 __all__ = ["ACTIVATIONS"]
@@ -28,91 +14,87 @@ SELU_GAMMA = 1.0507009873554805
 """Source: Klambauer et al., Self-Normalizing Neural Networks, 2017."""
 
 
-def _relu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return maximum(ctx, x, 0)
+def _relu(node: OnnxNode, x: Term) -> Term:
+    return x.maximum(0)
 
 
-def _leaky_relu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return where(ctx, less(ctx, x, 0), mul(ctx, x, node.real("alpha", 0.01)), x)
+def _leaky_relu(node: OnnxNode, x: Term) -> Term:
+    return (x < 0).where(x * node.real("alpha", 0.01), x, x.dtype)
 
 
-def _elu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    below = mul(ctx, sub(ctx, exp(ctx, x), 1), node.real("alpha", 1))
-    return where(ctx, less(ctx, x, 0), below, x)
+def _elu(node: OnnxNode, x: Term) -> Term:
+    below = (x.exp() - 1) * node.real("alpha", 1)
+    return (x < 0).where(below, x, x.dtype)
 
 
-def _celu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
+def _celu(node: OnnxNode, x: Term) -> Term:
     alpha = node.real("alpha", 1)
-    below = mul(ctx, sub(ctx, exp(ctx, div(ctx, x, alpha)), 1), alpha)
-    return where(ctx, less(ctx, x, 0), below, x)
+    below = ((x / alpha).exp() - 1) * alpha
+    return (x < 0).where(below, x, x.dtype)
 
 
-def _selu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
+def _selu(node: OnnxNode, x: Term) -> Term:
     alpha, gamma = node.real("alpha", SELU_ALPHA), node.real("gamma", SELU_GAMMA)
-    below = mul(ctx, sub(ctx, exp(ctx, x), 1), alpha)
-    return mul(ctx, where(ctx, less(ctx, scalar(ctx, 0, x), x), x, below), gamma)
+    below = (x.exp() - 1) * alpha
+    return (x > 0).where(x, below, x.dtype) * gamma
 
 
-def _thresholded_relu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    above = less(ctx, scalar(ctx, node.real("alpha", 1), x), x)
-    return where(ctx, above, x, scalar(ctx, 0, x))
+def _thresholded_relu(node: OnnxNode, x: Term) -> Term:
+    return (x > node.real("alpha", 1)).where(x, 0, x.dtype)
 
 
-def _hard_sigmoid(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    line = add(ctx, mul(ctx, x, node.real("alpha", 0.2)), node.real("beta", 0.5))
-    return clip(ctx, line, 0, 1)
+def _hard_sigmoid(node: OnnxNode, x: Term) -> Term:
+    return (x * node.real("alpha", 0.2) + node.real("beta", 0.5)).clip(0, 1)
 
 
-def _hard_swish(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return mul(ctx, x, clip(ctx, add(ctx, mul(ctx, x, 1 / 6), 0.5), 0, 1))
+def _hard_swish(node: OnnxNode, x: Term) -> Term:
+    return x * (x * (1 / 6) + 0.5).clip(0, 1)
 
 
-def _sigmoid(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return sigmoid(ctx, x)
+def _sigmoid(node: OnnxNode, x: Term) -> Term:
+    return x.sigmoid()
 
 
-def _softplus(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
+def _softplus(node: OnnxNode, x: Term) -> Term:
     """max(x, 0) + log(1 + exp(-abs(x))), which does not overflow; small logarithms as Kahan's."""
-    size = exp(ctx, unary(ctx, UnaryFunction.NEG, unary(ctx, UnaryFunction.ABS, x)))
-    whole = add(ctx, size, 1)
-    rest = sub(ctx, whole, 1)
-    log = div(ctx, mul(ctx, unary(ctx, UnaryFunction.LOG, whole), size), rest)
-    some = less(ctx, scalar(ctx, 0, x), rest)
-    return add(ctx, maximum(ctx, x, 0), where(ctx, some, log, size))
+    size = (-x.abs()).exp()
+    whole = size + 1
+    rest = whole - 1
+    log = whole.log() * size / rest
+    some = rest > 0
+    return x.maximum(0) + some.where(log, size, x.dtype)
 
 
-def _softsign(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return div(ctx, x, add(ctx, unary(ctx, UnaryFunction.ABS, x), 1))
+def _softsign(node: OnnxNode, x: Term) -> Term:
+    return x / (x.abs() + 1)
 
 
-def _mish(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return mul(ctx, x, unary(ctx, UnaryFunction.TANH, _softplus(ctx, node, x)))
+def _mish(node: OnnxNode, x: Term) -> Term:
+    return x * _softplus(node, x).tanh()
 
 
-def _swish(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
-    return mul(ctx, x, sigmoid(ctx, mul(ctx, x, node.real("alpha", 1))))
+def _swish(node: OnnxNode, x: Term) -> Term:
+    return x * (x * node.real("alpha", 1)).sigmoid()
 
 
-def _gelu(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
+def _gelu(node: OnnxNode, x: Term) -> Term:
     if node.text("approximate", "none") == "tanh":
-        cube = mul(ctx, mul(ctx, mul(ctx, x, x), x), 0.044715)
-        inner = mul(ctx, add(ctx, x, cube), sqrt(2 / 3.141592653589793))
-        part = unary(ctx, UnaryFunction.TANH, inner)
+        cube = x * x * x * 0.044715
+        part = ((x + cube) * sqrt(2 / 3.141592653589793)).tanh()
     else:
-        part = unary(ctx, UnaryFunction.ERF, mul(ctx, x, sqrt(0.5)))
-    return mul(ctx, mul(ctx, x, 0.5), add(ctx, part, 1))
+        part = (x * sqrt(0.5)).unary(UnaryFunction.ERF)
+    return x * 0.5 * (part + 1)
 
 
-def _shrink(ctx: ImportContext, node: OnnxNode, x: Tensor) -> Tensor:
+def _shrink(node: OnnxNode, x: Term) -> Term:
     bias, limit = node.real("bias", 0), node.real("lambd", 0.5)
-    zero = scalar(ctx, 0, x)
-    above = less(ctx, scalar(ctx, limit, x), x)
-    below = less(ctx, x, -limit)
-    inner = where(ctx, above, sub(ctx, x, bias), zero)
-    return where(ctx, below, add(ctx, x, bias), inner)
+    zero = x.constant(0, x.dtype)
+    above, below = x > limit, x < -limit
+    inner = above.where(x - bias, zero, x.dtype)
+    return below.where(x + bias, inner, x.dtype)
 
 
-ACTIVATIONS: Mapping[str, Callable[[ImportContext, OnnxNode, Tensor], Tensor]] = {
+ACTIVATIONS: Mapping[str, Callable[[OnnxNode, Term], Term]] = {
     "Celu": _celu,
     "Elu": _elu,
     "Gelu": _gelu,

@@ -10,10 +10,10 @@ import onnx
 
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
-from ...graph.operators.movement import Concatenate
-from .build import normalise_axis, reshape, slice_axis, transpose
+from ...graph.formulas import Term, concatenate
 from .context import Converter, ImportContext, Tensor, TensorSequence, Value, optional, required
 from .element_types import element_type
+from .inputs import normalise_axis, terms
 from .node import OnnxNode
 from .rolled import FOREVER, VaryingValueError, roll_if, roll_loop, roll_scan
 
@@ -27,9 +27,7 @@ MOST_ITERATIONS = 10_000
 
 def stack(ctx: ImportContext, elements: list[Tensor], axis: int) -> Tensor:
     """Tensors of one type along a new dimension."""
-    shape = elements[0].type.shape
-    grown = [reshape(ctx, each, (*shape[:axis], 1, *shape[axis:])) for each in elements]
-    return grown[0] if len(grown) == 1 else ctx.emit(Concatenate(axis), *grown)
+    return concatenate([Term(ctx, each).unsqueeze(axis) for each in elements], axis).tensor
 
 
 def convert_if(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
@@ -103,20 +101,15 @@ def convert_scan(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     places = node.integers("scan_output_axes", (0,) * outputs)
     reversed_ = node.integers("scan_output_directions", (0,) * outputs)
     sources = tuple(
-        transpose(ctx, each, _to_front(normalise_axis(axis, each.type.rank), each.type.rank))
-        for each, axis in zip(required(inputs[states:], scanned), axes, strict=True)
+        each.move_axis(normalise_axis(axis, each.rank), 0).tensor
+        for each, axis in zip(terms(ctx, inputs[states:], scanned), axes, strict=True)
     )
     carried, collected = _scan(ctx, body, inputs[:states], sources, backward, reversed_)
-    results = []
-    for each, place in zip(collected, places, strict=True):
-        rank = each.type.rank
-        order = np.argsort(_to_front(normalise_axis(place, rank), rank))
-        results.append(transpose(ctx, each, tuple(map(int, order))))
+    results = (
+        Term(ctx, each).move_axis(0, normalise_axis(place, each.type.rank)).tensor
+        for each, place in zip(collected, places, strict=True)
+    )
     return (*carried, *results)
-
-
-def _to_front(axis: int, rank: int) -> tuple[int, ...]:
-    return (axis, *(each for each in range(rank) if each != axis))
 
 
 def _scan(
@@ -142,7 +135,7 @@ def _scan(
     collected: list[list[Tensor]] = [[] for _ in range(len(body.output) - states)]
     for step in range(size):
         slices = [
-            _drop(ctx, slice_axis(ctx, x, 0, size - 1 - step if back else step, 1), 0)
+            _slice(ctx, x, size - 1 - step if back else step)
             for x, back in zip(sources, backward, strict=True)
         ]
         results = _body(ctx, body, (*carried, *slices))
@@ -166,7 +159,7 @@ def _batched_scan(
     straight = (0,) * (len(body.output) - states)
     batches = []
     for number in range(tensors[0].type.shape[0]):
-        own = tuple(_drop(ctx, slice_axis(ctx, x, 0, number, 1), 0) for x in tensors)
+        own = tuple(_slice(ctx, x, number) for x in tensors)
         carried, stacked = _scan(ctx, body, own[:states], own[states:], backward, straight)
         batches.append((*required(carried, states), *stacked))
     return tuple(stack(ctx, list(each), 0) for each in zip(*batches, strict=True))
@@ -203,8 +196,8 @@ def _graph(node: OnnxNode, name: str) -> onnx.GraphProto:
     return found
 
 
-def _drop(ctx: ImportContext, x: Tensor, axis: int) -> Tensor:
-    return reshape(ctx, x, (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
+def _slice(ctx: ImportContext, x: Tensor, place: int) -> Tensor:
+    return Term(ctx, x).slice(0, place, place + 1).reshape(*x.type.shape[1:]).tensor
 
 
 def _empty(ctx: ImportContext, kind: onnx.ValueInfoProto) -> Tensor:

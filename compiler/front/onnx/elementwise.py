@@ -7,20 +7,8 @@ import numpy as np
 from ...dtypes import DType
 from ...graph.operators.elementwise import BinaryFunction, UnaryFunction
 from .activations import ACTIVATIONS
-from .build import (
-    binary,
-    cast,
-    div,
-    less,
-    maximum,
-    minimum,
-    mul,
-    reshape,
-    scalar,
-    unary,
-    where,
-)
-from .context import Converter, ImportContext, Tensor, Value, optional, required
+from .context import Converter, ImportContext, Value
+from .inputs import Inputs, optional_term, scalar, terms
 from .node import OnnxNode
 
 __all__ = ["ELEMENTWISE"]
@@ -70,95 +58,84 @@ BINARY = {
 """Operators that are one operator of the graph."""
 
 
-def convert_unary(
-    ctx: ImportContext, node: OnnxNode, inputs: tuple[Tensor | None, ...]
-) -> tuple[Tensor | None, ...]:
+def convert_unary(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """One function of each element."""
-    (x,) = required(inputs, 1)
-    return (unary(ctx, UNARY[node.kind], x),)
+    (x,) = terms(ctx, inputs, 1)
+    return (x.unary(UNARY[node.kind]).tensor,)
 
 
-def convert_binary(
-    ctx: ImportContext, node: OnnxNode, inputs: tuple[Tensor | None, ...]
-) -> tuple[Tensor | None, ...]:
+def convert_binary(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """One function of each pair of elements."""
-    a, b = required(inputs, 2)
-    return (binary(ctx, BINARY[node.kind], a, b),)
-
-
-Inputs = tuple[Tensor | None, ...]
+    a, b = terms(ctx, inputs, 2)
+    return (a.binary(BINARY[node.kind], b).tensor,)
 
 
 def convert_variadic(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Max, Min, Sum, Mean: one function of all operands, pair by pair."""
-    operands = required(inputs, len(inputs))
-    result = operands[0]
-    for each in operands[1:]:
-        result = binary(ctx, VARIADIC[node.kind], result, each)
-    return (div(ctx, result, len(operands)) if node.kind == "Mean" else result,)
+    result, *rest = operands = terms(ctx, inputs, len(inputs))
+    for each in rest:
+        result = result.binary(VARIADIC[node.kind], each)
+    return ((result / len(operands) if node.kind == "Mean" else result).tensor,)
 
 
 def convert_greater(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Greater and GreaterOrEqual: the operands change sides."""
-    a, b = required(inputs, 2)
-    function = BinaryFunction.LT if node.kind == "Greater" else BinaryFunction.LE
-    return (binary(ctx, function, b, a),)
+    a, b = terms(ctx, inputs, 2)
+    return ((b < a if node.kind == "Greater" else b <= a).tensor,)
 
 
 def convert_mod(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The sign of the divisor, or with ``fmod`` that of the dividend."""
-    a, b = required(inputs, 2)
+    a, b = terms(ctx, inputs, 2)
     function = BinaryFunction.REM if node.integer("fmod", 0) else BinaryFunction.MOD
-    return (binary(ctx, function, a, b),)
+    return (a.binary(function, b).tensor,)
 
 
 def convert_pow(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The result has the base's dtype; mixed operands are computed in the wider one."""
-    a, b = required(inputs, 2)
-    if a.type.dtype == b.type.dtype:
-        return (binary(ctx, BinaryFunction.POW, a, b),)
-    wide = DType(str(np.result_type(a.type.dtype.numpy, b.type.dtype.numpy)))
-    result = binary(ctx, BinaryFunction.POW, cast(ctx, a, wide), cast(ctx, b, wide))
-    return (cast(ctx, result, a.type.dtype),)
+    a, b = terms(ctx, inputs, 2)
+    if a.dtype == b.dtype:
+        return (a.power(b).tensor,)
+    wide = DType(str(np.result_type(a.dtype.numpy, b.dtype.numpy)))
+    return (a.cast(wide).power(b.cast(wide)).cast(a.dtype).tensor,)
 
 
 def convert_shift(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """BitShift."""
-    a, b = required(inputs, 2)
-    left = node.text("direction", "") == "LEFT"
-    return (binary(ctx, BinaryFunction.SHL if left else BinaryFunction.SHR, a, b),)
+    a, b = terms(ctx, inputs, 2)
+    return ((a << b if node.text("direction", "") == "LEFT" else a >> b).tensor,)
 
 
 def convert_where(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """A choice element by element."""
-    condition, a, b = required(inputs, 3)
-    return (where(ctx, condition, a, b),)
+    condition, a, b = terms(ctx, inputs, 3)
+    return (condition.where(a, b, a.dtype).tensor,)
 
 
 def convert_isinf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Infinity of both signs, or of one."""
-    (x,) = required(inputs, 1)
-    result = unary(ctx, UnaryFunction.ISINF, x)
+    (x,) = terms(ctx, inputs, 1)
+    result = x.unary(UnaryFunction.ISINF)
     if not node.integer("detect_negative", 1):
-        result = binary(ctx, BinaryFunction.AND, result, less(ctx, scalar(ctx, 0, x), x))
+        result = result & (x > 0)
     if not node.integer("detect_positive", 1):
-        result = binary(ctx, BinaryFunction.AND, result, less(ctx, x, 0))
-    return (result,)
+        result = result & (x < 0)
+    return (result.tensor,)
 
 
 def convert_clip(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Bounds are attributes before opset 11, inputs since."""
-    (x,) = required(inputs, 1)
-    low, high = optional(inputs, 1), optional(inputs, 2)
+    (x,) = terms(ctx, inputs, 1)
+    low, high = optional_term(ctx, inputs, 1), optional_term(ctx, inputs, 2)
     if ctx.opset < 11:
         attributes = node.attributes
-        low = scalar(ctx, node.real("min", 0), x) if "min" in attributes else None
-        high = scalar(ctx, node.real("max", 0), x) if "max" in attributes else None
+        low = scalar(ctx, node.real("min", 0), x.dtype) if "min" in attributes else None
+        high = scalar(ctx, node.real("max", 0), x.dtype) if "max" in attributes else None
     if low is not None:
-        x = maximum(ctx, x, low)
+        x = x.maximum(low)
     if high is not None:
-        x = minimum(ctx, x, high)
-    return (x,)
+        x = x.minimum(high)
+    return (x.tensor,)
 
 
 def convert_identity(
@@ -170,35 +147,33 @@ def convert_identity(
 
 def convert_reciprocal(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """1 / x."""
-    (x,) = required(inputs, 1)
-    return (div(ctx, scalar(ctx, 1, x), x),)
+    (x,) = terms(ctx, inputs, 1)
+    return ((1 / x).tensor,)
 
 
 def convert_sign(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """-1, 0 or 1; of NaN, NaN."""
-    (x,) = required(inputs, 1)
-    zero, one = scalar(ctx, 0, x), scalar(ctx, 1, x)
-    rest = (
-        where(ctx, unary(ctx, UnaryFunction.ISNAN, x), x, zero) if x.type.dtype.is_float else zero
-    )
-    above = where(ctx, less(ctx, zero, x), one, rest)
-    if not x.type.dtype.is_signed:
-        return (above,)
-    return (where(ctx, less(ctx, x, zero), scalar(ctx, -1, x), above),)
+    (x,) = terms(ctx, inputs, 1)
+    zero, one = x.constant(0, x.dtype), x.constant(1, x.dtype)
+    rest = x.unary(UnaryFunction.ISNAN).where(x, zero, x.dtype) if x.dtype.is_float else zero
+    above = (zero < x).where(one, rest, x.dtype)
+    if not x.dtype.is_signed:
+        return (above.tensor,)
+    return ((x < zero).where(-1, above, x.dtype).tensor,)
 
 
 def convert_activation(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Activations of one operand."""
-    (x,) = required(inputs[:1], 1)
-    return (ACTIVATIONS[node.kind](ctx, node, x),)
+    (x,) = terms(ctx, inputs[:1], 1)
+    return (ACTIVATIONS[node.kind](node, x).tensor,)
 
 
 def convert_prelu(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """x, or slope times x below 0."""
-    x, slope = required(inputs, 2)
-    if ctx.opset < 7 and slope.type.rank == 1:
-        slope = reshape(ctx, slope, (slope.type.shape[0], *(1,) * (x.type.rank - 2)))
-    return (where(ctx, less(ctx, x, 0), mul(ctx, x, slope), x),)
+    x, slope = terms(ctx, inputs, 2)
+    if ctx.opset < 7 and slope.rank == 1:
+        slope = slope.reshape(slope.shape[0], *(1,) * (x.rank - 2))
+    return ((x < 0).where(x * slope, x, x.dtype).tensor,)
 
 
 VARIADIC = {

@@ -6,31 +6,16 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from ...dtypes import DType
-from ...graph.operators.elementwise import BinaryFunction
+from ...graph.formulas import Term
 from ...graph.operators.movement import Iota
-from .build import (
-    add,
-    binary,
-    broadcast,
-    cast,
-    equal,
-    less,
-    mul,
-    normalise_axis,
-    reshape,
-    scalar,
-    slice_axis,
-    where,
-)
-from .context import Converter, ImportContext, Tensor, optional, required
+from .context import Converter, ImportContext
 from .element_types import element_type
+from .inputs import Inputs, normalise_axis, optional_term, scalar, terms
 from .movement import integers_at
 from .narrow import NARROW_TYPES
 from .node import OnnxNode
 
 __all__ = ["GENERATORS"]
-
-Inputs = tuple[Tensor | None, ...]
 
 
 def convert_constant(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
@@ -54,56 +39,57 @@ def convert_constant_of_shape(ctx: ImportContext, node: OnnxNode, inputs: Inputs
     value = node.attributes.get("value")
     array = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.zeros(1, "f4")
     shape = integers_at(ctx, inputs, 0) or ()
-    return (broadcast(ctx, ctx.constant(array.reshape(())), shape),)
+    return (Term(ctx, ctx.constant(array.reshape(()))).expand(*shape).tensor,)
 
 
 def convert_range(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``start + i * delta``, as many as fit below ``limit``."""
-    start, limit, delta = required(inputs, 3)
-    first, last, step = (ctx.value(each).reshape(()).item() for each in (start, limit, delta))
+    start, limit, delta = terms(ctx, inputs, 3)
+    first, last, step = (
+        ctx.value(each.tensor).reshape(()).item() for each in (start, limit, delta)
+    )
     count = max(0, int(np.ceil((last - first) / step)))
-    line = cast(ctx, ctx.emit(Iota((count,), 0)), start.type.dtype)
-    return (add(ctx, mul(ctx, line, reshape(ctx, delta, ())), reshape(ctx, start, ())),)
+    line = Term(ctx, ctx.emit(Iota((count,), 0))).cast(start.dtype)
+    return ((line * delta.reshape() + start.reshape()).tensor,)
 
 
 def convert_eye_like(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Ones on a diagonal."""
-    (x,) = required(inputs, 1)
-    dtype = element_type(node.integer("dtype", 0)) if "dtype" in node.attributes else x.type.dtype
-    rows, columns = (ctx.emit(Iota(x.type.shape, axis)) for axis in (0, 1))
-    diagonal = equal(ctx, add(ctx, rows, node.integer("k", 0)), columns)
-    return (cast(ctx, diagonal, dtype),)
+    (x,) = terms(ctx, inputs, 1)
+    dtype = element_type(node.integer("dtype", 0)) if "dtype" in node.attributes else x.dtype
+    rows, columns = _places(ctx, x.shape)
+    return ((rows + node.integer("k", 0)).equal(columns).cast(dtype).tensor,)
 
 
 def convert_trilu(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The upper or lower triangle, 0 elsewhere."""
-    (x,) = required(inputs[:1], 1)
-    k = optional(inputs, 1) or scalar(ctx, 0, DType.INT64)
-    shape = x.type.shape[-2:]
-    rows, columns = (ctx.emit(Iota(shape, axis)) for axis in (0, 1))
-    diagonal = add(ctx, rows, reshape(ctx, k, ()))
-    upper = bool(node.integer("upper", 1))
-    function = BinaryFunction.LE
-    kept = binary(ctx, function, *((diagonal, columns) if upper else (columns, diagonal)))
-    return (where(ctx, kept, x, scalar(ctx, 0, x)),)
+    (x,) = terms(ctx, inputs[:1], 1)
+    k = optional_term(ctx, inputs, 1) or scalar(ctx, 0, DType.INT64)
+    rows, columns = _places(ctx, x.shape[-2:])
+    diagonal = rows + k.reshape()
+    kept = diagonal <= columns if node.integer("upper", 1) else columns <= diagonal
+    return (kept.where(x, 0, x.dtype).tensor,)
+
+
+def _places(ctx: ImportContext, shape: tuple[int, ...]) -> tuple[Term, Term]:
+    """The row and the column of each element of a matrix."""
+    rows, columns = (Term(ctx, ctx.emit(Iota(shape, axis))) for axis in (0, 1))
+    return rows, columns
 
 
 def convert_one_hot(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``on`` where the index along the new axis is the one given, else ``off``."""
-    indices, depth, values = required(inputs, 3)
-    size = int(ctx.value(depth).reshape(()).item())
-    axis = normalise_axis(node.integer("axis", -1), indices.type.rank + 1)
-    places = cast(ctx, indices, DType.INT64)
-    places = where(ctx, less(ctx, places, 0), add(ctx, places, size), places)
-    shape = indices.type.shape
-    column = reshape(ctx, places, (*shape[:axis], 1, *shape[axis:]))
-    hot = equal(ctx, ctx.emit(Iota((*shape[:axis], size, *shape[axis:]), axis)), column)
-    off, on = (reshape(ctx, _element(ctx, values, place), ()) for place in (0, 1))
-    return (where(ctx, hot, on, off),)
-
-
-def _element(ctx: ImportContext, x: Tensor, place: int) -> Tensor:
-    return slice_axis(ctx, x, 0, place, 1)
+    indices, depth, values = terms(ctx, inputs, 3)
+    size = int(ctx.value(depth.tensor).reshape(()).item())
+    axis = normalise_axis(node.integer("axis", -1), indices.rank + 1)
+    places = indices.cast(DType.INT64)
+    places = (places < 0).where(places + size, places, DType.INT64)
+    shape = indices.shape
+    column = places.unsqueeze(axis)
+    line = Term(ctx, ctx.emit(Iota((*shape[:axis], size, *shape[axis:]), axis)))
+    hot = line.equal(column)
+    off, on = (values.slice(0, place, place + 1).reshape() for place in (0, 1))
+    return (hot.where(on, off, values.dtype).tensor,)
 
 
 GENERATORS: Mapping[str, Converter] = {

@@ -1,14 +1,26 @@
 """Inputs of a model's node as terms of formulas."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from ...dtypes import DType
 from ...errors import ModelError
 from ...graph.emitter import Tensor
 from ...graph.formulas import Term
-from .context import ImportContext
+from .context import ImportContext, Value, required
 from .node import OnnxNode
 
-__all__ = ["Inputs", "finite_term", "optional_term", "require_one", "term"]
+__all__ = [
+    "Inputs",
+    "finite_term",
+    "normalise_axis",
+    "optional_term",
+    "require_one",
+    "scalar",
+    "term",
+    "terms",
+]
 
 Inputs = tuple[Tensor | None, ...]
 """The inputs of a node; None for those left out."""
@@ -20,6 +32,11 @@ def term(context: ImportContext, node: OnnxNode, inputs: Inputs, place: int) -> 
     if found is None:
         raise ModelError(f"{node}: input {place} is left out; it is required")
     return Term(context, found)
+
+
+def terms(context: ImportContext, inputs: Sequence[Value | None], count: int) -> tuple[Term, ...]:
+    """The first ``count`` inputs.  Raises ValueError when one of them is left out."""
+    return tuple(Term(context, each) for each in required(inputs, count))
 
 
 def optional_term(context: ImportContext, inputs: Inputs, place: int) -> Term | None:
@@ -43,6 +60,21 @@ def finite_term(context: ImportContext, node: OnnxNode, inputs: Inputs, place: i
                 "required finite numbers"
             )
     return found
+
+
+def scalar(context: ImportContext, value: float, dtype: DType) -> Term:
+    """A constant of no dimension."""
+    return Term(context, context.constant(np.asarray(value).astype(dtype.numpy)))
+
+
+def normalise_axis(axis: int, rank: int) -> int:
+    """``axis`` counted from 0.
+
+    Raises ValueError when there is no such dimension.
+    """
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis}; required -{rank} to {rank - 1}")
+    return axis + rank if axis < 0 else axis
 
 
 def require_one(node: OnnxNode, what: str, *given: Term | None) -> None:

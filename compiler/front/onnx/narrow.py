@@ -13,23 +13,9 @@ import numpy as np
 import onnx
 
 from ...dtypes import DType
+from ...graph.formulas import Term
 from ...graph.operators.elementwise import BinaryFunction, Bitcast, UnaryFunction
-from ...graph.operators.indexing import Gather
-from .build import (
-    add,
-    binary,
-    cast,
-    equal,
-    less,
-    maximum,
-    minimum,
-    mul,
-    scalar,
-    sub,
-    unary,
-    where,
-)
-from .context import ImportContext, Narrow, Tensor, with_narrow
+from .context import Narrow, Tensor, with_narrow
 
 __all__ = ["INTEGER_RANGES", "NARROW_TYPES", "decode", "encode"]
 
@@ -78,74 +64,66 @@ FORMATS = {
 }
 
 
-def decode(ctx: ImportContext, x: Tensor) -> Tensor:
+def decode(x: Term) -> Term:
     """The numbers that the bits stand for: int8, uint8 or float32; other tensors as they are."""
-    if x.narrow is None:
+    narrow = x.tensor.narrow
+    if narrow is None:
         return x
-    bits = Tensor(x.name, x.type)
-    if x.narrow in INTEGER_BITS:
-        if x.narrow not in SIGNED:
+    bits = Term(x.context, Tensor(x.tensor.name, x.tensor.type))
+    if narrow in INTEGER_BITS:
+        if narrow not in SIGNED:
             return bits
-        sign = 1 << (INTEGER_BITS[x.narrow] - 1)
-        wide = cast(ctx, bits, DType.INT32)
-        flipped = binary(ctx, BinaryFunction.XOR, wide, sign)
-        return cast(ctx, sub(ctx, flipped, sign), DType.INT8)
-    codes = np.arange(16 if x.narrow is Narrow.FLOAT4_E2M1FN else 256, dtype=np.uint8)
-    table = codes.view(getattr(ml_dtypes, x.narrow.value)).astype(np.float32)
-    return ctx.emit(Gather(0), ctx.constant(table), cast(ctx, bits, DType.INT64))
+        sign = 1 << (INTEGER_BITS[narrow] - 1)
+        return (bits.cast(DType.INT32).binary(BinaryFunction.XOR, sign) - sign).cast(DType.INT8)
+    codes = np.arange(16 if narrow is Narrow.FLOAT4_E2M1FN else 256, dtype=np.uint8)
+    table = codes.view(getattr(ml_dtypes, narrow.value)).astype(np.float32)
+    return x.constant(table, DType.FLOAT32).take(bits.cast(DType.INT64), 0)
 
 
-def encode(
-    ctx: ImportContext, x: Tensor, narrow: Narrow, saturate: bool = True, mode: str = "up"
-) -> Tensor:
+def encode(x: Term, narrow: Narrow, saturate: bool = True, mode: str = "up") -> Term:
     """The bits of ``x`` as ``narrow``; numbers beyond its range give its largest, or not a number.
 
     mode: how powers of two are rounded: up, down or nearest.
     """
     if narrow in INTEGER_BITS:
-        mask = (1 << INTEGER_BITS[narrow]) - 1
-        bits = binary(ctx, BinaryFunction.AND, cast(ctx, x, DType.INT32), mask)
+        bits = x.cast(DType.INT32) & (1 << INTEGER_BITS[narrow]) - 1
     elif narrow is Narrow.FLOAT8_E8M0FNU:
-        bits = _encode_power(ctx, cast(ctx, x, DType.FLOAT32), saturate, mode)
+        bits = _encode_power(x.cast(DType.FLOAT32), saturate, mode)
     else:
-        bits = _encode_float(ctx, cast(ctx, x, DType.FLOAT32), FORMATS[narrow], saturate)
-    return with_narrow(cast(ctx, bits, DType.UINT8), narrow)
+        bits = _encode_float(x.cast(DType.FLOAT32), FORMATS[narrow], saturate)
+    return Term(x.context, with_narrow(bits.cast(DType.UINT8).tensor, narrow))
 
 
-def _encode_float(ctx: ImportContext, x: Tensor, form: _Format, saturate: bool) -> Tensor:
-    size = unary(ctx, UnaryFunction.ABS, x)
-    bits = ctx.emit(Bitcast(DType.INT32), size)
+def _encode_float(x: Term, form: _Format, saturate: bool) -> Term:
+    size = x.abs()
+    bits = _bits(size)
     dropped = 23 - form.mantissa_bits
-    odd = binary(ctx, BinaryFunction.AND, _shifted(ctx, bits, dropped), 1)
-    rounded = add(ctx, add(ctx, bits, odd), (1 << (dropped - 1)) - 1)
-    rebias = (127 - form.bias) << form.mantissa_bits
-    normal = sub(ctx, _shifted(ctx, rounded, dropped), rebias)
-    steps = mul(ctx, minimum(ctx, size, 1.0), 2.0 ** (form.bias - 1 + form.mantissa_bits))
-    small = cast(ctx, unary(ctx, UnaryFunction.RINT, steps), DType.INT32)
-    code = where(ctx, less(ctx, size, 2.0 ** (1 - form.bias)), small, normal)
-    over = less(ctx, scalar(ctx, form.largest, code), code)
-    beyond = scalar(ctx, form.largest if saturate else form.beyond, code)
-    code = where(ctx, over, beyond, code)
-    sign = binary(ctx, BinaryFunction.AND, _shifted(ctx, ctx.emit(Bitcast(DType.INT32), x), 31), 1)
-    sign = mul(ctx, sign, 1 << (form.exponent_bits + form.mantissa_bits))
-    signed = binary(ctx, BinaryFunction.OR, code, sign)
+    odd = (bits >> dropped) & 1
+    rounded = bits + odd + ((1 << (dropped - 1)) - 1)
+    normal = (rounded >> dropped) - ((127 - form.bias) << form.mantissa_bits)
+    steps = size.minimum(1.0) * 2.0 ** (form.bias - 1 + form.mantissa_bits)
+    small = steps.rint().cast(DType.INT32)
+    code = (size < 2.0 ** (1 - form.bias)).where(small, normal, DType.INT32)
+    over = code > form.largest
+    code = over.where(form.largest if saturate else form.beyond, code, DType.INT32)
+    sign = ((_bits(x) >> 31) & 1) * (1 << (form.exponent_bits + form.mantissa_bits))
+    signed = code | sign
     if not form.signed_zero:
-        signed = where(ctx, equal(ctx, code, 0), code, signed)
-    return where(ctx, unary(ctx, UnaryFunction.ISNAN, x), scalar(ctx, form.nan, code), signed)
+        signed = code.equal(0).where(code, signed, DType.INT32)
+    return x.unary(UnaryFunction.ISNAN).where(form.nan, signed, DType.INT32)
 
 
-def _encode_power(ctx: ImportContext, x: Tensor, saturate: bool, mode: str) -> Tensor:
+def _encode_power(x: Term, saturate: bool, mode: str) -> Term:
     """A power of two by its biased exponent; 255 is not a number."""
-    bits = ctx.emit(Bitcast(DType.INT32), unary(ctx, UnaryFunction.ABS, x))
-    code = _shifted(ctx, bits, 23)
-    rest = binary(ctx, BinaryFunction.AND, bits, (1 << 23) - 1)
+    bits = _bits(x.abs())
+    code = bits >> 23
+    rest = bits & (1 << 23) - 1
     limit = {"up": 0, "down": (1 << 23) - 1, "nearest": (1 << 22) - 1}[mode]
-    code = add(ctx, code, cast(ctx, less(ctx, scalar(ctx, limit, rest), rest), DType.INT32))
-    highest = scalar(ctx, 254 if saturate else 255, code)
-    code = minimum(ctx, maximum(ctx, code, 0), highest)
-    wrong = unary(ctx, UnaryFunction.ISNAN, x)
-    return where(ctx, wrong, scalar(ctx, 255, code), code)
+    code = code + (rest > limit).cast(DType.INT32)
+    highest = code.lift(254 if saturate else 255)
+    code = code.maximum(0).minimum(highest)
+    return x.unary(UnaryFunction.ISNAN).where(255, code, DType.INT32)
 
 
-def _shifted(ctx: ImportContext, x: Tensor, places: int) -> Tensor:
-    return binary(ctx, BinaryFunction.SHR, x, places)
+def _bits(x: Term) -> Term:
+    return Term(x.context, x.context.emit(Bitcast(DType.INT32), x.tensor))

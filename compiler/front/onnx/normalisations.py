@@ -170,20 +170,6 @@ def log_softmax(x: Term, axis: int) -> Term:
     return shifted - shifted.exp().sum(axis, keep=True).log()
 
 
-def convert_hardmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """1 at the first maximum, 0 elsewhere."""
-    given = term(context, node, inputs, 0)
-    x, axis = _softmax_axes(context, node, given)
-    size = x.shape[axis]
-    shape = [1] * x.rank
-    shape[axis] = size
-    context.require_room(size)
-    places = x.constant(np.arange(size).reshape(shape), DType.INT64)
-    hit = x.equal(x.max(axis, keep=True))
-    first = -hit.where(-places, -size, DType.INT64).max(axis, keep=True)
-    return (places.equal(first).cast(given.dtype).reshape(*given.shape).tensor,)
-
-
 def convert_negative_log_likelihood(
     context: ImportContext, node: OnnxNode, inputs: Inputs
 ) -> Inputs:
@@ -230,7 +216,6 @@ def _likelihood_loss(node: OnnxNode, x: Term, target: Term, weight: Term | None)
 NORMALISATIONS: dict[str, Converter] = {
     "BatchNormalization": convert_batch_normalization,
     "GroupNormalization": convert_group_normalization,
-    "Hardmax": convert_hardmax,
     "InstanceNormalization": convert_instance_normalization,
     "LRN": convert_lrn,
     "LayerNormalization": convert_layer_normalization,

@@ -51,14 +51,14 @@ def convert_quantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
     quotient = x.cast(DType.FLOAT32) / _aligned(context, node, scale, x).cast(DType.FLOAT32)
     if narrow is not None and narrow not in INTEGER_RANGES:
         saturate = bool(node.integer("saturate", 1))
-        return (encode(context, quotient.tensor, narrow, saturate),)
+        return (encode(quotient, narrow, saturate).tensor,)
     quotient = quotient.rint()
     if zero is not None:
-        offset = Term(context, decode(context, zero.tensor))
+        offset = decode(zero)
         quotient = quotient + _aligned(context, node, offset, x).cast(DType.FLOAT32)
     if narrow is not None:
         low, high = INTEGER_RANGES[narrow]
-        return (encode(context, quotient.clip(low, high).tensor, narrow),)
+        return (encode(quotient.clip(low, high), narrow).tensor,)
     dtype = OUTPUTS[wanted] if wanted else DType.UINT8
     return (saturated(quotient, dtype if zero is None else zero.dtype).tensor,)
 
@@ -67,9 +67,9 @@ def convert_dequantize(context: ImportContext, node: OnnxNode, inputs: Inputs) -
     """``(x - zero_point) * scale``."""
     x, scale = term(context, node, inputs, 0), finite_term(context, node, inputs, 1)
     zero = optional_term(context, inputs, 2)
-    x = Term(context, decode(context, x.tensor))
+    x = decode(x)
     if zero is not None:
-        zero = Term(context, decode(context, zero.tensor))
+        zero = decode(zero)
     if x.dtype in (*STORED, DType.INT32) and scale.rank <= 1:
         zero = _zeros(scale, x.dtype) if zero is None else zero
         return (_dequantized(x, scale, zero, _axis(node, x)).cast(scale.dtype).tensor,)

@@ -13,13 +13,13 @@ import onnx
 
 from ...dtypes import DType
 from ...graph.folding import FOLDED_WORK, evaluation_work
+from ...graph.formulas import Term
 from ...graph.ir import Array, Graph, GraphBuilder
 from ...graph.operators.movement import Reshape
 from ...graph.operators.repetition import Repeat
 from ...graph.slices import slice_graph
 from ...graph.types import TensorType
 from ..source import NeedsValueError
-from .build import broadcast, logical_not
 from .context import ImportContext, Tensor, Value, with_narrow
 
 __all__ = ["FOREVER", "VaryingValueError", "roll_if", "roll_loop", "roll_scan"]
@@ -54,12 +54,14 @@ def roll_if(
         return None
     results = tuple(
         with_narrow(
-            broadcast(ctx, ctx.constant(np.zeros((), each.type.dtype.numpy)), each.type.shape),
+            Term(ctx, ctx.constant(np.zeros((), each.type.dtype.numpy)))
+            .expand(*each.type.shape)
+            .tensor,
             each.narrow,
         )
         for each in first.outputs
     )
-    for branch, guard in ((first, condition), (second, logical_not(ctx, condition))):
+    for branch, guard in ((first, condition), (second, (~Term(ctx, condition)).tensor)):
         results = branch.once(guard, results)
     return results
 

@@ -6,37 +6,18 @@ import numpy as np
 
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
+from ...graph.formulas import Term, concatenate
 from ...graph.operators.elementwise import BinaryFunction
-from ...graph.operators.indexing import GatherElements, ScatterElements, ScatterFunction
-from ...graph.operators.movement import Concatenate, Iota
+from ...graph.operators.movement import Iota
 from ...graph.operators.reductions import Cumulative, ReduceFunction
 from ...graph.operators.selection import SuppressOverlaps
 from ...graph.operators.sorting import Sort
-from .build import (
-    add,
-    binary,
-    broadcast,
-    cast,
-    less,
-    maximum,
-    minimum,
-    mul,
-    normalise_axis,
-    reshape,
-    scalar,
-    slice_axis,
-    sub,
-    transpose,
-    where,
-)
-from .context import Converter, ImportContext, Tensor, optional, required
-from .indexing import gather, positions
+from .context import Converter, ImportContext
+from .indexing import positions
+from .inputs import Inputs, normalise_axis, optional_term, scalar, terms
 from .node import OnnxNode
-from .reductions import reduce
 
 __all__ = ["SELECTION"]
-
-Inputs = tuple[Tensor | None, ...]
 
 MOST_COLUMNS = 4096
 """Columns of slices that are sorted, at most: each takes a sort."""
@@ -44,141 +25,137 @@ MOST_COLUMNS = 4096
 
 def convert_non_max_suppression(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """As many rows as are chosen, by specialisation."""
-    boxes, scores = required(inputs[:2], 2)
-    count = optional(inputs, 2)
-    limit = 0 if count is None else int(ctx.value(count).reshape(-1)[0])
+    boxes, scores = terms(ctx, inputs[:2], 2)
+    count = optional_term(ctx, inputs, 2)
+    limit = 0 if count is None else int(ctx.value(count.tensor).reshape(-1)[0])
     nought = scalar(ctx, 0, DType.FLOAT32)
-    overlap, least = (optional(inputs, place) or nought for place in (3, 4))
-    if optional(inputs, 4) is None:
+    overlap, least = (optional_term(ctx, inputs, place) or nought for place in (3, 4))
+    if optional_term(ctx, inputs, 4) is None:
         least = scalar(ctx, -np.inf, DType.FLOAT32)
     if limit <= 0:
         return (ctx.constant(np.zeros((0, 3), np.int64)),)
-    first, second = (slice_axis(ctx, boxes, 2, start, 2) for start in (0, 2))
+    first, second = (boxes.slice(2, start, start + 2) for start in (0, 2))
     if node.integer("center_point_box", 0):
-        half = mul(ctx, second, 0.5)
-        first, second = sub(ctx, first, half), add(ctx, first, half)
-    corners = minimum(ctx, first, second), maximum(ctx, first, second)
-    ordered, order = ctx.emit_many(Sort(scores.type.shape[2], True), scores)
+        half = second * 0.5
+        first, second = first - half, first + half
+    corners = first.minimum(second), first.maximum(second)
+    ordered, order = ctx.emit_many(Sort(scores.shape[2], True), scores.tensor)
     rows, total = ctx.emit_many(
-        SuppressOverlaps(min(limit, scores.type.shape[2])),
-        ctx.emit(Concatenate(2), *corners),
+        SuppressOverlaps(min(limit, scores.shape[2])),
+        concatenate(corners, 2).tensor,
         ordered,
         order,
-        reshape(ctx, overlap, ()),
-        reshape(ctx, least, ()),
+        overlap.reshape().tensor,
+        least.reshape().tensor,
     )
-    return (slice_axis(ctx, rows, 0, 0, int(ctx.value(total))),)
+    return (Term(ctx, rows).slice(0, 0, int(ctx.value(total))).tensor,)
 
 
 def convert_reverse_sequence(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The first elements of each row of the batch in reverse, as many as its length says."""
-    x, lengths = required(inputs, 2)
+    x, lengths = terms(ctx, inputs, 2)
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
-    sizes = tuple(x.type.shape[d] if d == batch else 1 for d in range(x.type.rank))
-    length = reshape(ctx, cast(ctx, lengths, DType.INT64), sizes)
-    place = ctx.emit(Iota(x.type.shape, time))
-    mirrored = sub(ctx, sub(ctx, length, 1), place)
-    source = where(ctx, less(ctx, place, length), mirrored, place)
-    return (ctx.emit(GatherElements(time), x, source),)
+    sizes = (size if d == batch else 1 for d, size in enumerate(x.shape))
+    length = lengths.cast(DType.INT64).reshape(*sizes)
+    place = Term(ctx, ctx.emit(Iota(x.shape, time)))
+    mirrored = length - 1 - place
+    source = (place < length).where(mirrored, place, DType.INT64)
+    return (x.take_elements(source, time).tensor,)
 
 
 def convert_unique(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Distinct elements, or slices along an axis: sorted, then those that differ from the last."""
-    (x,) = required(inputs[:1], 1)
+    (x,) = terms(ctx, inputs[:1], 1)
     if "axis" in node.attributes:
-        axis = normalise_axis(node.integer("axis", 0), x.type.rank)
+        axis = normalise_axis(node.integer("axis", 0), x.rank)
     else:
-        x, axis = reshape(ctx, x, (x.type.elements,)), 0
-    size = x.type.shape[axis]
-    order = (axis, *(d for d in range(x.type.rank) if d != axis))
-    rows = reshape(ctx, transpose(ctx, x, order), (size, x.type.elements // max(size, 1)))
+        x, axis = x.reshape(-1), 0
+    size = x.shape[axis]
+    rows = x.move_axis(axis, 0).reshape(size, x.tensor.type.elements // max(size, 1))
     ranked = _sorted_rows(ctx, rows)
-    ordered = gather(ctx, rows, ranked, 0)
-    starts = _first_of_runs(ctx, ordered)
-    begins = positions(ctx, starts)
-    first = gather(ctx, ranked, begins, 0)
-    count = begins.type.elements
-    line = sub(ctx, ctx.emit(Cumulative(ReduceFunction.SUM, 0), cast(ctx, starts, DType.INT64)), 1)
+    starts = _first_of_runs(rows.take(ranked, 0))
+    begins = positions(starts)
+    first = ranked.take(begins, 0)
+    (count,) = begins.shape
+    running = ctx.emit(Cumulative(ReduceFunction.SUM, 0), starts.cast(DType.INT64).tensor)
+    line = Term(ctx, running) - 1
     ctx.require_room(size)
-    empty = ctx.constant(np.zeros(size, np.int64))
-    scatter = ScatterElements(0, ScatterFunction.REPLACE)
-    inverse = ctx.emit(scatter, empty, ranked, line)
-    ends = (slice_axis(ctx, begins, 0, 1, count - 1), ctx.constant(np.full(1, size, np.int64)))
-    counts = sub(ctx, ctx.emit(Concatenate(0), *ends), begins) if count > 1 else _whole(ctx, size)
+    inverse = _blank(ctx, size).scatter(0, ranked, line)
+    whole = Term(ctx, ctx.constant(np.full(1, size, np.int64)))
+    counts = concatenate([begins.slice(0, 1, count), whole], 0) - begins if count > 1 else whole
     if not node.integer("sorted", 1):
-        _, appearance = ctx.emit_many(Sort(count), first)
-        first, counts = (gather(ctx, each, appearance, 0) for each in (first, counts))
-        blank = ctx.constant(np.zeros(count, np.int64))
-        renamed = ctx.emit(scatter, blank, appearance, ctx.emit(Iota((count,), 0)))
-        inverse = gather(ctx, renamed, inverse, 0)
-    return gather(ctx, x, first, axis), first, inverse, counts
+        _, order = ctx.emit_many(Sort(count), first.tensor)
+        appearance = Term(ctx, order)
+        first, counts = (each.take(appearance, 0) for each in (first, counts))
+        blank, numbers = _blank(ctx, count), Term(ctx, ctx.emit(Iota((count,), 0)))
+        inverse = blank.scatter(0, appearance, numbers).take(inverse, 0)
+    return x.take(first, axis).tensor, first.tensor, inverse.tensor, counts.tensor
 
 
-def _whole(ctx: ImportContext, size: int) -> Tensor:
-    return ctx.constant(np.full(1, size, np.int64))
+def _blank(ctx: ImportContext, size: int) -> Term:
+    return Term(ctx, ctx.constant(np.zeros(size, np.int64)))
 
 
-def _sorted_rows(ctx: ImportContext, rows: Tensor) -> Tensor:
+def _sorted_rows(ctx: ImportContext, rows: Term) -> Term:
     """The order of rows: stable sorts by each column, the last column first."""
-    size, width = rows.type.shape
+    size, width = rows.shape
     if width > MOST_COLUMNS:
         raise UnsupportedOperatorError(
             f"node {ctx.origin!r}: distinct slices of {width} elements; required at most "
             f"{MOST_COLUMNS}"
         )
-    order = ctx.emit(Iota((size,), 0))
+    order = Term(ctx, ctx.emit(Iota((size,), 0)))
     for column in reversed(range(width)):
-        keys = reshape(ctx, slice_axis(ctx, rows, 1, column, 1), (size,))
-        _, moved = ctx.emit_many(Sort(size), gather(ctx, keys, order, 0))
-        order = gather(ctx, order, moved, 0)
+        keys = rows.slice(1, column, column + 1).reshape(size)
+        _, moved = ctx.emit_many(Sort(size), keys.take(order, 0).tensor)
+        order = order.take(Term(ctx, moved), 0)
     return order
 
 
-def _first_of_runs(ctx: ImportContext, rows: Tensor) -> Tensor:
+def _first_of_runs(rows: Term) -> Term:
     """Which rows differ from the one before; the first does."""
-    size, _ = rows.type.shape
-    here = slice_axis(ctx, rows, 0, 1, size - 1)
-    before = slice_axis(ctx, rows, 0, 0, size - 1)
-    differ = cast(ctx, binary(ctx, BinaryFunction.NE, here, before), DType.UINT8)
-    some = cast(ctx, reduce(ctx, ReduceFunction.MAX, differ, (1,), False), DType.BOOL)
-    return ctx.emit(Concatenate(0), ctx.constant(np.ones(1, np.bool_)), some)
+    size, _ = rows.shape
+    here, before = rows.slice(0, 1, size), rows.slice(0, 0, size - 1)
+    differ = here.binary(BinaryFunction.NE, before).cast(DType.UINT8)
+    return concatenate(
+        [rows.constant(np.ones(1, np.bool_), DType.BOOL), differ.max(1).cast(DType.BOOL)], 0
+    )
 
 
 def convert_dropout(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """The input; nothing is dropped but in training, which there is no code for."""
-    (x,) = required(inputs[:1], 1)
-    ratio, training = optional(inputs, 1), optional(inputs, 2)
-    if training is not None and bool(ctx.value(training).reshape(-1)[0]):
-        dropped = 0.5 if ratio is None else float(ctx.value(ratio).reshape(-1)[0])
+    (x,) = terms(ctx, inputs[:1], 1)
+    ratio, training = optional_term(ctx, inputs, 1), optional_term(ctx, inputs, 2)
+    if training is not None and bool(ctx.value(training.tensor).reshape(-1)[0]):
+        dropped = 0.5 if ratio is None else float(ctx.value(ratio.tensor).reshape(-1)[0])
         if dropped:
             raise ValueError("training with dropout; required a ratio of 0")
-    dtype = DType.BOOL if ctx.opset >= 10 else x.type.dtype
-    return x, broadcast(ctx, scalar(ctx, 1, dtype), x.type.shape)
+    dtype = DType.BOOL if ctx.opset >= 10 else x.dtype
+    return x.tensor, scalar(ctx, 1, dtype).expand(*x.shape).tensor
 
 
 def convert_binarizer(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """1 above the threshold, else 0."""
-    (x,) = required(inputs, 1)
-    above = less(ctx, scalar(ctx, node.real("threshold", 0), x), x)
-    return (cast(ctx, above, x.type.dtype),)
+    (x,) = terms(ctx, inputs, 1)
+    return ((x > node.real("threshold", 0)).cast(x.dtype).tensor,)
 
 
 def convert_array_feature_extractor(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Columns at the given indices."""
-    x, places = required(inputs, 2)
-    found = gather(ctx, x, reshape(ctx, places, (places.type.elements,)), -1)
-    return (reshape(ctx, found, (1, found.type.elements)) if x.type.rank == 1 else found,)
+    x, places = terms(ctx, inputs, 2)
+    found = x.take(places.reshape(-1), normalise_axis(-1, x.rank))
+    return ((found.reshape(1, -1) if x.rank == 1 else found).tensor,)
 
 
 def convert_tf_idf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """How often each n-gram of the pool occurs in each row, with up to ``max_skip_count`` gaps."""
-    (x,) = required(inputs, 1)
-    rows = x if x.type.rank == 2 else reshape(ctx, x, (1, x.type.elements))
+    (x,) = terms(ctx, inputs, 1)
+    rows = x if x.rank == 2 else x.reshape(1, -1)
     pool, starts = node.integers("pool_int64s", ()), node.integers("ngram_counts", ())
     places = node.integers("ngram_indexes", ())
     width = max(places) + 1
     ctx.require_room(width)
-    totals = broadcast(ctx, scalar(ctx, 0, DType.FLOAT32), (rows.type.shape[0], width))
+    totals = scalar(ctx, 0, DType.FLOAT32).expand(rows.shape[0], width)
     taken = 0
     for length, start in enumerate(starts, 1):
         end = starts[length] if length < len(starts) else len(pool)
@@ -188,54 +165,46 @@ def convert_tf_idf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
         within = node.integer("min_gram_length", 1) <= length <= node.integer("max_gram_length", 1)
         if not len(grams) or not within:
             continue
-        most = min(node.integer("max_skip_count", 0), rows.type.shape[1])
+        most = min(node.integer("max_skip_count", 0), rows.shape[1])
         skips = range(most + 1) if length > 1 else range(1)
         for skip in skips:
-            found = _occurrences(ctx, rows, grams, skip + 1)
+            found = _occurrences(rows, grams, skip + 1)
             if found is not None:
                 ctx.require_room(len(grams), width)
                 spread = np.zeros((len(grams), width), np.float32)
                 spread[np.arange(len(grams)), own] = 1
-                terms = mul(ctx, reshape(ctx, found, (*found.type.shape, 1)), ctx.constant(spread))
-                totals = add(ctx, totals, reduce(ctx, ReduceFunction.SUM, terms, (1,), False))
-    result = _weighted(ctx, node, totals, places)
-    return (result if x.type.rank == 2 else reshape(ctx, result, (width,)),)
+                totals = totals + (found.unsqueeze(found.rank) * spread).sum(1)
+    result = _weighted(node, totals, places)
+    return ((result if x.rank == 2 else result.reshape(width)).tensor,)
 
 
 def _occurrences(
-    ctx: ImportContext,
-    rows: Tensor,
-    grams: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    step: int,
-) -> Tensor | None:
+    rows: Term, grams: np.ndarray[tuple[int, ...], np.dtype[np.int64]], step: int
+) -> Term | None:
     """float32[rows, grams]: at how many places a gram stands, its items ``step`` apart."""
-    length, size = grams.shape[1], rows.type.shape[1]
+    length, size = grams.shape[1], rows.shape[1]
     count = size - step * (length - 1)
     if count <= 0:
         return None
-    match: Tensor | None = None
+    match: Term | None = None
     for item in range(length):
-        part = slice_axis(ctx, rows, 1, step * item, count)
-        column = reshape(ctx, cast(ctx, part, DType.INT64), (rows.type.shape[0], 1, count))
-        wanted = ctx.constant(grams[:, item].reshape(1, -1, 1))
-        equal = binary(ctx, BinaryFunction.EQ, column, wanted)
-        match = equal if match is None else binary(ctx, BinaryFunction.AND, match, equal)
+        part = rows.slice(1, step * item, step * item + count)
+        column = part.cast(DType.INT64).reshape(rows.shape[0], 1, count)
+        equal = column.equal(grams[:, item].reshape(1, -1, 1))
+        match = equal if match is None else match & equal
     assert match is not None
-    return reduce(ctx, ReduceFunction.SUM, cast(ctx, match, DType.FLOAT32), (2,), False)
+    return match.cast(DType.FLOAT32).sum(2)
 
 
-def _weighted(
-    ctx: ImportContext, node: OnnxNode, totals: Tensor, places: tuple[int, ...]
-) -> Tensor:
+def _weighted(node: OnnxNode, totals: Term, places: tuple[int, ...]) -> Term:
     mode = node.text("mode", "TF")
     if mode == "TF":
         return totals
-    weights = np.ones(totals.type.shape[1], np.float32)
+    weights = np.ones(totals.shape[1], np.float32)
     weights[list(places)] = node.reals("weights", (1.0,) * len(places))
     if mode == "IDF":
-        some = less(ctx, scalar(ctx, 0, totals), totals)
-        totals = cast(ctx, some, DType.FLOAT32)
-    return mul(ctx, totals, ctx.constant(weights))
+        totals = (totals > 0).cast(DType.FLOAT32)
+    return totals * weights
 
 
 SELECTION: Mapping[str, Converter] = {

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...errors import UnsupportedOperatorError
-from ...graph.operators.movement import Concatenate
-from .build import normalise_axis, reshape, slice_axis
+from ...graph.formulas import concatenate
 from .context import (
     Converter,
     ImportContext,
@@ -14,9 +13,9 @@ from .context import (
     TensorSequence,
     Value,
     optional,
-    required,
 )
 from .control import stack
+from .inputs import normalise_axis, terms
 from .node import OnnxNode
 
 __all__ = ["SEQUENCES"]
@@ -83,9 +82,9 @@ def convert_length(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values
 
 def convert_split_to_sequence(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     """Slices along an axis: of one size, or as given; single ones may lose the dimension."""
-    (x,) = required(inputs[:1], 1)
-    axis = normalise_axis(node.integer("axis", 0), x.type.rank)
-    size, split = x.type.shape[axis], optional(inputs, 1)
+    (x,) = terms(ctx, inputs[:1], 1)
+    axis = normalise_axis(node.integer("axis", 0), x.rank)
+    size, split = x.shape[axis], optional(inputs, 1)
     if split is None:
         sizes = [1] * min(size, MOST_ELEMENTS + 1)
     else:
@@ -97,24 +96,25 @@ def convert_split_to_sequence(ctx: ImportContext, node: OnnxNode, inputs: Values
         raise UnsupportedOperatorError(
             f"{node}: a sequence of {len(sizes)} elements; required at most {MOST_ELEMENTS}"
         )
-    elements = []
-    for number, own in enumerate(sizes):
-        each = slice_axis(ctx, x, axis, sum(sizes[:number]), own)
+    elements, start = [], 0
+    for own in sizes:
+        each = x.slice(axis, start, start + own)
         if split is None and not node.integer("keepdims", 1):
-            each = reshape(ctx, each, (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
-        elements.append(each)
+            each = each.reshape(*x.shape[:axis], *x.shape[axis + 1 :])
+        elements.append(each.tensor)
+        start += own
     return (TensorSequence(tuple(elements)),)
 
 
 def convert_concat_from_sequence(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     """The elements along an axis, or along a new one."""
     elements = _sequence(inputs[0]).elements
-    tensors = required(elements, len(elements))
+    tensors = terms(ctx, elements, len(elements))
     if node.integer("new_axis", 0):
-        axis = normalise_axis(node.integer("axis", 0), tensors[0].type.rank + 1)
-        return (stack(ctx, list(tensors), axis),)
-    axis = normalise_axis(node.integer("axis", 0), tensors[0].type.rank)
-    return (ctx.emit(Concatenate(axis), *tensors),)
+        axis = normalise_axis(node.integer("axis", 0), tensors[0].rank + 1)
+        return (stack(ctx, [each.tensor for each in tensors], axis),)
+    axis = normalise_axis(node.integer("axis", 0), tensors[0].rank)
+    return (concatenate(tensors, axis).tensor,)
 
 
 def convert_optional(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
