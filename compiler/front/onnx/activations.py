@@ -89,7 +89,10 @@ def _gelu(node: OnnxNode, x: Term) -> Term:
 def _shrink(node: OnnxNode, x: Term) -> Term:
     bias, limit = node.real("bias", 0), node.real("lambd", 0.5)
     zero = x.constant(0, x.dtype)
-    above, below = x > limit, x < -limit
+    above = x > limit
+    if not x.dtype.is_signed:
+        return above.where(x - bias, zero, x.dtype)
+    below = x < -limit
     inner = above.where(x - bias, zero, x.dtype)
     return below.where(x + bias, inner, x.dtype)
 

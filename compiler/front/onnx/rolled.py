@@ -8,7 +8,6 @@ iteration), or states change their types.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import onnx
 
 from ...dtypes import DType
@@ -21,6 +20,7 @@ from ...graph.slices import slice_graph
 from ...graph.types import TensorType
 from ..source import NeedsValueError
 from .context import ImportContext, Tensor, Value, with_narrow
+from .inputs import scalar
 
 __all__ = ["FOREVER", "VaryingValueError", "roll_if", "roll_loop", "roll_scan"]
 
@@ -54,9 +54,7 @@ def roll_if(
         return None
     results = tuple(
         with_narrow(
-            Term(ctx, ctx.constant(np.zeros((), each.type.dtype.numpy)))
-            .expand(*each.type.shape)
-            .tensor,
+            scalar(ctx, 0, each.type.dtype).expand(*each.type.shape).tensor,
             each.narrow,
         )
         for each in first.outputs

@@ -38,6 +38,7 @@ def rnn(**attributes: Any) -> dict[str, Any]:
 
 
 CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
+    ("Shrink", [np.array([0, 1, 3, 200], np.uint8)], {"lambd": 2.5, "bias": 1.0}),
     ("Hardmax", [X], {}),
     ("Hardmax", [X], {"axis": 1}),
     ("Hardmax", [X], {"axis": 2, "opset": 11}),
