@@ -117,8 +117,8 @@ def _first_of_runs(rows: Term) -> Term:
     size, _ = rows.shape
     here, before = rows.slice(0, 1, size), rows.slice(0, 0, size - 1)
     differ = here.binary(BinaryFunction.NE, before).cast(DType.UINT8)
-    some = differ.max(1).cast(DType.BOOL)
-    return concatenate([rows.constant(True, DType.BOOL).reshape(1), some], 0)
+    first, some = rows.constant(np.ones(1, np.bool_), DType.BOOL), differ.max(1).cast(DType.BOOL)
+    return concatenate([first, some], 0)
 
 
 def convert_dropout(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
