@@ -55,7 +55,7 @@ class TensorPlace:
     ``first_block`` on.  addend: another tensor takes its place.  halo: top, left, bottom, right;
     fill: its value.  places: lane of each channel, counted over blocks.  grid: of a part with some
     of the root's pixels, which.  address: of its root in DRAM, where it has no halo; None when it
-    never is there.
+    never is there.  spare: words there behind each block, which are not the tensor's.
     """
 
     name: str
@@ -72,6 +72,7 @@ class TensorPlace:
     places: tuple[int, ...] | None
     grid: GridLayout | None
     address: int | None
+    spare: int
     image: ImageLayout | None
 
 

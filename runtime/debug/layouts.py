@@ -43,11 +43,25 @@ class TensorLayout(TensorPlace):
 
     @property
     def dram_bytes(self) -> int:
-        """Bytes of the root in DRAM."""
+        """Bytes of the root in DRAM, from its first to its last."""
         if self.image:
             return self.height * self.image.pitch
+        return (self.blocks * self.plane - self.spare) * self.lanes
+
+    @property
+    def plane(self) -> int:
+        """Words in DRAM from one block of the root to the next."""
         height, width = self.full_size
-        return self.blocks * height * width * self.lanes
+        return height * width + self.spare
+
+    def holds(self, address: Ints) -> NDArray[np.bool_]:
+        """Whether DRAM bytes are the root's; of an image, some before it too.  int64[n]."""
+        assert self.address is not None
+        offset = address - self.address
+        found = (offset >= -(self.image.lead if self.image else 0)) & (offset < self.dram_bytes)
+        if self.spare:
+            found &= offset // self.lanes % self.plane < self.plane - self.spare
+        return found
 
     @property
     def full_size(self) -> tuple[int, int]:
@@ -110,10 +124,8 @@ class TensorLayout(TensorPlace):
         if self.image:
             row, column = np.divmod(address - self.address, self.image.pitch)
             return np.zeros_like(row), row + self.halo[0], column
-        word = (address - self.address) // self.lanes
-        height, width = self.full_size
-        block, rest = np.divmod(word, height * width)
-        row, column = np.divmod(rest, width)
+        block, rest = np.divmod((address - self.address) // self.lanes, self.plane)
+        row, column = np.divmod(rest, self.full_size[1])
         return block, row + self.halo[0], column + self.halo[1]
 
 

@@ -223,9 +223,12 @@ class Shadow:
         """Number and layout of the activation that has DRAM byte ``address``; of an image, some
         bytes before it too.
         """
-        for number, layout in self._roots:
-            assert layout.address is not None
-            before = layout.image.lead if layout.image else 0
-            if layout.address - before <= address < layout.address + layout.dram_bytes:
-                return number, layout
-        return None
+        (number,) = self.roots_at(np.array([address]))
+        return None if number == NOBODY else (int(number), self._record.tensors[number])
+
+    def roots_at(self, addresses: Ints) -> Ints:
+        """Numbers of the activations that have DRAM bytes, as ``root_at``; -1 for none."""
+        found = np.full(len(addresses), NOBODY, np.int64)
+        for number, layout in reversed(self._roots):
+            found[layout.holds(addresses)] = number
+        return found

@@ -295,7 +295,7 @@ def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
 
 
 def _input(layer: LoweredLayer, ref: Ref, extents: Mapping[str, int]) -> Activation | None:
-    """The input that ``ref`` reads; of several views of one tensor the least that has its blocks."""
+    """The input that ``ref`` reads; of several views of one tensor the least with its blocks."""
     views = [x for x in layer.inputs if x.name == ref.buffer.name]
     if len(views) > 1:
         low, high = ref.indices[0].limits(extents)

@@ -106,7 +106,8 @@ def _place(
         fill=x.fill,
         places=x.places or None,
         grid=None if grid is None else GridLayout(*astuple(grid)),
-        address=None if x.spare else addresses.get(x.name),
+        address=addresses.get(x.name),
+        spare=x.spare,
         image=None
         if image is None
         else ImageLayout(

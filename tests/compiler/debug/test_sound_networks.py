@@ -9,8 +9,10 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.debugger import Debugger
+from dovetail.isa.instructions import Store
 from tests.end_to_end import test_joins, test_networks, test_transposed
 from tests.end_to_end.models import Network, random_network
+from tests.end_to_end.test_attention import F32, WIDTH, Rows, scores
 
 TARGETS = ["vta:tiny", "vta:zynq7020"]
 
@@ -58,3 +60,19 @@ def test_pixels_apart(name: str) -> None:
 @pytest.mark.parametrize("name", ["transposed, grown", "average"])
 def test_tensors_that_stay_in_memory(name: str) -> None:
     check(test_transposed.build(test_transposed.NETWORKS[name], (24, 60)), "vta:tiny")
+
+
+def test_rows_that_are_weights_and_fill_no_block() -> None:
+    """Blocks of 10 keys lie as far apart as those of 12."""
+    net = Rows(10)
+    x = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.quantize(scores(net, x), F32(0.2), np.int8(-9))
+    run = check(net.build({"x": ("int8", (1, 10, WIDTH))}, y), "vta:tiny")
+    assert [each.spare for each in run.record.tensors if each.spare] == [2]
+
+
+def test_a_store_of_two_results() -> None:
+    net = Network(np.random.default_rng(3))
+    x = net.input(4, 1, 1)
+    run = check(net.model(*(net.dense(x, 4) for _ in range(2))), "vta:tiny")
+    assert sum(isinstance(each, Store) for each in run.program) == 1

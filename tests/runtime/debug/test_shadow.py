@@ -29,6 +29,7 @@ LAYOUT = TensorLayout(
     places=None,
     grid=None,
     address=ADDRESS,
+    spare=0,
     image=None,
     lanes=4,
 )
@@ -271,3 +272,12 @@ def test_an_activation_has_the_bytes_from_its_first_to_its_last() -> None:
     assert image.root_at(ADDRESS - 1) == image.root_at(end - 1) == (0, IMAGE)
     for other in ({"address": None}, {"root": "y"}, {"addend": True}):
         assert shadowed(layout=replace(LAYOUT, **other)).root_at(ADDRESS) is None
+
+
+def test_words_between_blocks_are_no_parts_of_an_activation() -> None:
+    spare = replace(LAYOUT, spare=2)
+    words = ADDRESS + 4 * np.arange(2 * HEIGHT * WIDTH + 2)
+    mine = shadowed(layout=spare).roots_at(words) == 0
+    assert np.flatnonzero(~mine).tolist() == [HEIGHT * WIDTH, HEIGHT * WIDTH + 1]
+    block, row, column = spare.dram_place(words[-1:])
+    assert (block[0], row[0], column[0]) == (1, HEIGHT - 1, WIDTH - 1)
