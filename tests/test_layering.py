@@ -87,8 +87,8 @@ COMPILER_PARTS = {
 """What each part of the compiler may import of it; two targets never meet."""
 FREE = ("cli",)
 """What may import all of it."""
-SHOWN = ("target", "table")
-"""Files of ``targets/`` that are not inside one target."""
+SHOWN = ("target", "table", "llvm")
+"""What of ``targets/`` is not inside one target."""
 
 
 def imports(path: PurePosixPath, source: str) -> Iterator[tuple[int, str, bool]]:

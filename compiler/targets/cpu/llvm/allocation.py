@@ -3,8 +3,8 @@
 from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import Buffer, Scope
+from ...llvm.values import constant, memory_type
 from .context import Context, Place
-from .values import constant, memory_type
 
 __all__ = ["allocated"]
 

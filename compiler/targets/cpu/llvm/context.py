@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ....loops.expressions import Buffer, Expr
+from ...llvm.values import Linear, Operand, Value
 from .emitter import Emitter
-from .values import Linear, Operand, Value
 
 __all__ = ["Context", "Place", "Statistics"]
 

@@ -6,9 +6,9 @@ Source: Intel SDM volume 1, table 4-8 (integer indefinite); NumPy's casts on x86
 """
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant
 from ..arch.arch import Ability, ToInt32
 from .emitter import Emitter
-from .values import Value, constant
 
 __all__ = ["convert", "from_float32", "to_float32"]
 

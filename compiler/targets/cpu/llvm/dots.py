@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant, llvm_type
 from ..arch.arch import Dot
 from .context import Place
 from .conversions import convert, to_float32
 from .emitter import Emitter
-from .values import Value, constant, llvm_type
 
 __all__ = ["DotProduct", "emit_dot"]
 

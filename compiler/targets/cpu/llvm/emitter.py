@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from ....dtypes import DType
+from ...llvm.instructions import Instructions
+from ...llvm.values import Value, constant, llvm_type
 from .target import CpuTarget
-from .values import Value, constant, intrinsic_suffix, llvm_type
 
 __all__ = ["Emitter", "ModuleText"]
 
@@ -33,7 +34,7 @@ class ModuleText:
         return "\n\n".join((*self.definitions.values(), "\n".join(declared))) + "\n"
 
 
-class Emitter:
+class Emitter(Instructions):
     """The body of one LLVM function: blocks of instructions, stack slots in the entry block."""
 
     def __init__(self, module: ModuleText) -> None:
@@ -62,37 +63,6 @@ class Emitter:
         name = self.name()
         self.lines.append(f"  {name} = {text}")
         return Value(name, dtype, lanes)
-
-    def binary(self, opcode: str, a: Value, b: Value) -> Value:
-        """``opcode a, b``, of a's type."""
-        return self.op(f"{opcode} {a.type} {a.ref}, {b.ref}", a.dtype, a.lanes)
-
-    def compare(self, predicate: str, a: Value, b: Value) -> Value:
-        """``icmp`` or ``fcmp`` with its predicate; gives bool."""
-        kind = "fcmp" if a.dtype in (DType.FLOAT32, DType.FLOAT64) else "icmp"
-        return self.op(f"{kind} {predicate} {a.type} {a.ref}, {b.ref}", DType.BOOL, a.lanes)
-
-    def select(self, condition: Value, a: Value, b: Value) -> Value:
-        """``a`` where ``condition``, else ``b``."""
-        text = f"select {condition.typed}, {a.typed}, {b.typed}"
-        return self.op(text, a.dtype, a.lanes)
-
-    def convert(self, opcode: str, a: Value, dtype: DType) -> Value:
-        """A conversion instruction."""
-        text = f"{opcode} {a.typed} to {llvm_type(dtype, a.lanes)}"
-        return self.op(text, dtype, a.lanes)
-
-    def bitcast(self, a: Value, dtype: DType) -> Value:
-        """The same bits under another type of the same size."""
-        if llvm_type(a.dtype) == llvm_type(dtype):
-            return Value(a.ref, dtype, a.lanes)
-        return self.convert("bitcast", a, dtype)
-
-    def intrinsic(self, name: str, *operands: Value) -> Value:
-        """``llvm.name`` overloaded on, and giving, the first operand's type."""
-        first = operands[0]
-        full = f"llvm.{name}.{intrinsic_suffix(first.dtype, first.lanes)}"
-        return self.call(full, first.dtype, first.lanes, operands)
 
     def call(
         self, name: str, dtype: DType, lanes: int, operands: Iterable[Value], *more: str
@@ -135,6 +105,10 @@ class Emitter:
             result = self.op(text, dtype, lanes).ref
         return Value(result, dtype, lanes)
 
+    def power(self, a: Value, b: Value) -> Value:
+        """A call of a function that squares, for each lane."""
+        return self.each_lane(_integer_power(self.module, a.dtype), a, b)
+
     def each_lane(self, name: str, *operands: Value) -> Value:
         """A scalar function of the operands' dtype, called for every lane."""
         lanes, dtype = operands[0].lanes, operands[0].dtype
@@ -174,3 +148,49 @@ class Emitter:
     def body(self) -> str:
         """All blocks, the entry block first."""
         return "\n".join(("entry:", *self.slots, *self.lines))
+
+
+def _integer_power(module: ModuleText, dtype: DType) -> str:
+    """A function: ``a ** b`` by squaring; of a negative exponent the integer part of the power."""
+    kind = Value("", dtype).type
+    name = f"dovetail.pow.{dtype.value}"
+    negative = (
+        f"""
+  %minus = icmp slt {kind} %b, 0
+  br i1 %minus, label %fraction, label %start
+fraction:
+  %one = icmp eq {kind} %a, 1
+  %minus.one = icmp eq {kind} %a, -1
+  %odd.b = and {kind} %b, 1
+  %odd = icmp ne {kind} %odd.b, 0
+  %sign = select i1 %odd, {kind} -1, {kind} 1
+  %unit = select i1 %minus.one, {kind} %sign, {kind} 0
+  %tiny = select i1 %one, {kind} 1, {kind} %unit
+  ret {kind} %tiny
+start:"""
+        if dtype.is_signed
+        else ""
+    )
+    before = "start" if dtype.is_signed else "entry"
+    module.define(
+        name,
+        f"""define internal {kind} @{name}({kind} %a, {kind} %b) {{
+entry:{negative}
+  br label %loop
+loop:
+  %base = phi {kind} [ %a, %{before} ], [ %square, %loop ]
+  %rest = phi {kind} [ %b, %{before} ], [ %half, %loop ]
+  %product = phi {kind} [ 1, %{before} ], [ %next, %loop ]
+  %bit = and {kind} %rest, 1
+  %set = icmp ne {kind} %bit, 0
+  %times = mul {kind} %product, %base
+  %next = select i1 %set, {kind} %times, {kind} %product
+  %square = mul {kind} %base, %base
+  %half = lshr {kind} %rest, 1
+  %done = icmp eq {kind} %half, 0
+  br i1 %done, label %end, label %loop
+end:
+  ret {kind} %next
+}}""",
+    )
+    return name

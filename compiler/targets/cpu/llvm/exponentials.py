@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 
 from ....dtypes import DType
+from ...llvm.values import Value
 from . import coefficients as table
 from .lanes import Lanes
-from .values import Value
 
 __all__ = [
     "acosh",

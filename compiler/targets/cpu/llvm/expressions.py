@@ -20,14 +20,15 @@ from ....loops.expressions import (
 from ....loops.expressions import BinaryFunction as B
 from ....loops.expressions import UnaryFunction as U
 from ....loops.traverse import loads, operands
+from ...llvm.integers import integer_binary, integer_compare
+from ...llvm.values import Operand, Value, constant
 from .context import Context
 from .conversions import convert
 from .floats import float_binary, float_compare, float_unary
 from .fused import exact_multiply_add
 from .indices import index_arithmetic
-from .integers import bounded, integer_binary, integer_compare
+from .known import bounded
 from .memory import load, locate
-from .values import Operand, Value, constant
 
 __all__ = ["evaluate", "evaluate_scalar", "has_load"]
 

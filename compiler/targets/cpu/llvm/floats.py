@@ -7,11 +7,11 @@ from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import BinaryFunction as B
 from ....loops.expressions import UnaryFunction as U
+from ...llvm.values import Value, constant
 from . import maths
 from .conversions import from_float32, to_float32
 from .emitter import Emitter
 from .remainders import modulo, remainder
-from .values import Value, constant
 
 __all__ = ["float_binary", "float_compare", "float_unary"]
 

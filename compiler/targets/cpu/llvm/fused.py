@@ -1,10 +1,10 @@
 """Multiply and add with one rounding, on CPUs without such an instruction too."""
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant
 from ..arch.arch import Ability
 from .conversions import convert
 from .emitter import Emitter
-from .values import Value, constant
 
 __all__ = ["exact_multiply_add"]
 

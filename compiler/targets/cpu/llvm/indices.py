@@ -3,9 +3,10 @@
 from ....dtypes import DType
 from ....loops.expressions import COMPARISONS
 from ....loops.expressions import BinaryFunction as B
+from ...llvm.integers import integer_binary, integer_compare
+from ...llvm.values import Linear, Operand, Value, constant
 from .emitter import Emitter
-from .integers import bounded, fold, integer_binary, integer_compare
-from .values import Linear, Operand, Value, constant
+from .known import bounded, fold
 
 __all__ = ["index_arithmetic"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant, llvm_type
 from .context import Place
 from .emitter import Emitter
-from .values import Value, constant, llvm_type
 
 __all__ = ["emit_interleave", "emit_pack"]
 

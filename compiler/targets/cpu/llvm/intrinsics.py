@@ -34,12 +34,12 @@ from ....loops.expressions import (
 )
 from ....loops.intrinsic import PREFETCH, Intrinsic
 from ....loops.ir import Function, Invoke, Region, Stmt, Store, Update, block, loops
+from ...llvm.values import Value, memory_type
 from .context import Context, Place
 from .dots import DotProduct, emit_dot
 from .expressions import evaluate_scalar
 from .interleaving import emit_interleave, emit_pack
 from .memory import locate
-from .values import Value, memory_type
 
 __all__ = ["INTRINSICS", "columns", "dot", "interleave", "pack", "prepare"]
 

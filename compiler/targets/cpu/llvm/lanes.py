@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant
 from .emitter import Emitter
-from .values import Value, constant
 
 __all__ = ["Lanes"]
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from ....dtypes import DType
 from ....loops.expressions import UnaryFunction as U
+from ...llvm.values import Value, constant
 from ..arch.arch import Ability
 from . import exponentials, trigonometry
 from .emitter import Emitter
 from .lanes import Lanes
 from .powers import power as lanes_power
-from .values import Value, constant
 
 __all__ = ["power", "rounded", "unary"]
 

@@ -5,10 +5,18 @@ from collections.abc import Sequence
 from ....dtypes import DType
 from ....loops.expressions import BinaryFunction as B
 from ....loops.expressions import Scope
+from ...llvm.values import (
+    Linear,
+    Operand,
+    Value,
+    constant,
+    intrinsic_suffix,
+    llvm_type,
+    memory_type,
+)
 from ..arch.arch import Ability
 from .context import Context, Place
-from .integers import bounded
-from .values import Linear, Operand, Value, constant, intrinsic_suffix, llvm_type, memory_type
+from .known import bounded
 
 __all__ = ["load", "locate", "store"]
 

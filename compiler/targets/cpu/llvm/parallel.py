@@ -11,10 +11,10 @@ from dataclasses import replace
 from ....dtypes import DType
 from ....loops.ir import For, Invoke, Stmt, Store, Update
 from ....loops.traverse import loads, variables, walk
+from ...llvm.values import Value, memory_type
 from .context import Context, Place
 from .emitter import Emitter
 from .pool_text import RUN
-from .values import Value, memory_type
 
 __all__ = ["parallel"]
 

@@ -6,11 +6,11 @@ Source of the special cases: C17, annex F.10.4.4.
 import math
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant
 from ..arch.arch import Ability
 from . import coefficients as table
 from .exponentials import exp_of_sum, log, mantissa_and_exponent
 from .lanes import Lanes
-from .values import Value, constant
 
 __all__ = ["power"]
 

@@ -2,10 +2,10 @@
 
 from ....dtypes import DType
 from ....loops.expressions import BinaryFunction as B
+from ...llvm.values import Value, constant
 from .context import Context, Place
 from .expressions import binary
 from .memory import load, store
-from .values import Value, constant
 
 __all__ = ["accumulate", "add_product", "reduce_lanes", "update_scattered"]
 

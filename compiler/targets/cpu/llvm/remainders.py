@@ -4,8 +4,8 @@
 """
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant
 from .emitter import Emitter
-from .values import Value, constant
 
 __all__ = ["modulo", "remainder"]
 

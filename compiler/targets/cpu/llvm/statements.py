@@ -20,6 +20,7 @@ from ....loops.ir import (
     Update,
     While,
 )
+from ...llvm.values import Linear, Operand, Value, constant
 from .allocation import allocated
 from .context import Context, Place
 from .expressions import evaluate, evaluate_scalar
@@ -27,7 +28,6 @@ from .intrinsics import prepare
 from .memory import load, locate, store
 from .parallel import parallel
 from .reductions import accumulate, add_product, reduce_lanes, update_scattered
-from .values import Linear, Operand, Value, constant
 from .vectorize import chunks, vectorizable
 
 __all__ = ["emit"]

@@ -8,10 +8,10 @@ Hanek, Radian reduction for trigonometric functions, 1983), lane by lane.
 import math
 
 from ....dtypes import DType
+from ...llvm.values import Value, constant
 from . import coefficients as table
 from .emitter import Emitter
 from .lanes import Lanes
-from .values import Value, constant
 
 __all__ = ["acos", "asin", "atan", "cos", "sin", "tan"]
 

@@ -25,7 +25,7 @@ from ....loops.expressions import UnaryFunction as U
 from ....loops.traverse import loads, operands
 from .conversions import bits_of, convert, from_bits, rounded
 from .emitter import Emitter, element_type, literal, value_type
-from .integers import integer_binary, integer_compare
+from .integers import integer_binary
 
 __all__ = ["Address", "Expressions"]
 
@@ -211,8 +211,7 @@ class Expressions:
         """``function(a, b)``."""
         e, kind = self.e, value_type(dtype)
         if not dtype.is_float:
-            compute = integer_compare if function in COMPARISONS else integer_binary
-            return compute(e, function, dtype, a, b)
+            return integer_binary(e, function, dtype, a, b)
         if function in COMPARISONS:
             word = "une" if function is B.NE else f"o{function.value}"
             return e.op(f"fcmp {word} {kind} {a}, {b}")

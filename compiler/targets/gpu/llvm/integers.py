@@ -1,115 +1,52 @@
-"""Arithmetic of integers and bool: everything wraps, division by zero gives 0."""
+"""Arithmetic of integers and bool, as on CPUs; a value has no bounds that are known."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ....dtypes import DType
-from ....errors import GraphError
+from ....loops.expressions import COMPARISONS
 from ....loops.expressions import BinaryFunction as B
+from ...llvm import integers
+from ...llvm.instructions import Instructions
+from ...llvm.values import Value, llvm_type
 from .emitter import Emitter, value_type
 
-__all__ = ["integer_binary", "integer_compare"]
-
-PLAIN: Mapping[B, str] = {
-    B.ADD: "add",
-    B.SUB: "sub",
-    B.MUL: "mul",
-    B.AND: "and",
-    B.OR: "or",
-    B.XOR: "xor",
-}
-OF_BOOL: Mapping[B, str] = {B.ADD: "xor", B.SUB: "xor", B.MUL: "and", B.MIN: "and", B.MAX: "or"}
-"""bool is an integer of one bit."""
-
-
-def integer_compare(e: Emitter, function: B, dtype: DType, a: str, b: str) -> str:
-    """A comparison of integers or bool."""
-    sign = "" if function in (B.EQ, B.NE) else "s" if dtype.is_signed else "u"
-    return e.op(f"icmp {sign}{function.value} {value_type(dtype)} {a}, {b}")
+__all__ = ["integer_binary"]
 
 
 def integer_binary(e: Emitter, function: B, dtype: DType, a: str, b: str) -> str:
-    """``function(a, b)``."""
-    kind = value_type(dtype)
-    if dtype is DType.BOOL and function in OF_BOOL:
-        return e.op(f"{OF_BOOL[function]} i1 {a}, {b}")
-    if function in PLAIN:
-        return e.op(f"{PLAIN[function]} {kind} {a}, {b}")
-    if dtype is DType.BOOL:
-        wide = [e.op(f"zext i1 {each} to i8") for each in (a, b)]
-        return e.op(f"trunc i8 {integer_binary(e, function, DType.UINT8, *wide)} to i1")
-    match function:
-        case B.MIN | B.MAX:
-            name = f"llvm.{'s' if dtype.is_signed else 'u'}{function.value}.{kind}"
-            return e.call(name, kind, (kind, a), (kind, b))
-        case B.SHL | B.SHR:
-            return _shift(e, function, dtype, a, b)
-        case B.DIV | B.REM:
-            return _divide(e, function is B.DIV, dtype, a, b)
-        case B.FLOORDIV:
-            return _floor_divide(e, dtype, a, b)
-        case B.MOD:
-            rest = _divide(e, False, dtype, a, b)
-            if not dtype.is_signed:
-                return rest
-            return e.op(
-                f"select i1 {_off(e, kind, rest, b)}, {kind} "
-                f"{e.op(f'add {kind} {rest}, {b}')}, {kind} {rest}"
-            )
-        case B.POW:
-            return _power(e, dtype, a, b)
-        case _:
-            raise GraphError(f"{function} of {dtype} has no meaning")
+    """``function(a, b)``; comparisons are functions too."""
+    compute = integers.integer_compare if function in COMPARISONS else integers.integer_binary
+    return compute(_Typed(e), function, _value(a, dtype), _value(b, dtype)).ref
 
 
-def _shift(e: Emitter, function: B, dtype: DType, a: str, b: str) -> str:
-    """By all bits or more: everything is shifted out."""
-    kind, bits = value_type(dtype), 8 * dtype.bytes
-    inside = e.op(f"icmp ult {kind} {b}, {bits}")
-    if function is B.SHR and dtype.is_signed:
-        amount = e.op(f"select i1 {inside}, {kind} {b}, {kind} {bits - 1}")
-        return e.op(f"ashr {kind} {a}, {amount}")
-    amount = e.op(f"select i1 {inside}, {kind} {b}, {kind} 0")
-    shifted = e.op(f"{'shl' if function is B.SHL else 'lshr'} {kind} {a}, {amount}")
-    return e.op(f"select i1 {inside}, {kind} {shifted}, {kind} 0")
+def _value(ref: str, dtype: DType) -> Value:
+    known = int(ref) if ref.removeprefix("-").isdecimal() else None
+    return Value(ref, dtype, constant=known)
 
 
-def _is_positive(b: str) -> bool:
-    return b.isdecimal() and b != "0"
+@dataclass(frozen=True, slots=True)
+class _Typed(Instructions):
+    """``e``, with values that know their types."""
 
+    e: Emitter
+    divides_twice: ClassVar[bool] = True
 
-def _divide(e: Emitter, divide: bool, dtype: DType, a: str, b: str) -> str:
-    """Quotient or remainder, truncated; the lowest by -1 wraps."""
-    kind, signed = value_type(dtype), dtype.is_signed
-    opcode = ("s" if signed else "u") + ("div" if divide else "rem")
-    if _is_positive(b):
-        return e.op(f"{opcode} {kind} {a}, {b}")
-    none = e.op(f"icmp eq {kind} {b}, 0")
-    unsafe = none
-    if signed:
-        minus = e.op(f"icmp eq {kind} {b}, -1")
-        unsafe = e.op(f"or i1 {none}, {minus}")
-    found = e.op(f"{opcode} {kind} {a}, {e.op(f'select i1 {unsafe}, {kind} 1, {kind} {b}')}")
-    if signed:
-        other = e.op(f"sub {kind} 0, {a}") if divide else "0"
-        found = e.op(f"select i1 {minus}, {kind} {other}, {kind} {found}")
-    return e.op(f"select i1 {none}, {kind} 0, {kind} {found}")
+    def op(self, text: str, dtype: DType, lanes: int = 1) -> Value:
+        """As ``Instructions``."""
+        return Value(self.e.op(text), dtype, lanes)
 
+    def call(
+        self, name: str, dtype: DType, lanes: int, operands: Iterable[Value], *more: str
+    ) -> Value:
+        """As ``Instructions``."""
+        given = [(each.type, each.ref) for each in operands]
+        return Value(self.e.call(name, llvm_type(dtype, lanes), *given), dtype, lanes)
 
-def _off(e: Emitter, kind: str, rest: str, b: str) -> str:
-    """Whether a remainder that was truncated has not the sign of the divisor."""
-    some = e.op(f"icmp ne {kind} {rest}, 0")
-    apart = e.op(f"icmp slt {kind} {e.op(f'xor {kind} {rest}, {b}')}, 0")
-    return e.op(f"and i1 {some}, {apart}")
-
-
-def _floor_divide(e: Emitter, dtype: DType, a: str, b: str) -> str:
-    quotient = _divide(e, True, dtype, a, b)
-    if not dtype.is_signed:
-        return quotient
-    kind = value_type(dtype)
-    rest = _divide(e, False, dtype, a, b)
-    lower = e.op(f"add {kind} {quotient}, -1")
-    return e.op(f"select i1 {_off(e, kind, rest, b)}, {kind} {lower}, {kind} {quotient}")
+    def power(self, a: Value, b: Value) -> Value:
+        """By squaring, a step for each bit, without a loop."""
+        return Value(_power(self.e, a.dtype, a.ref, b.ref), a.dtype)
 
 
 def _power(e: Emitter, dtype: DType, a: str, b: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from llvmlite import binding
 
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.targets.cpu.llvm.values import (
+from dovetail.compiler.targets.llvm.values import (
     intrinsic_suffix,
     literal,
     llvm_type,

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from ....dtypes import DType
+from ...dtypes import DType
 
 __all__ = [
     "Linear",

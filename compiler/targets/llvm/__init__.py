@@ -1,0 +1,1 @@
+"""LLVM's assembly for more than one target: values, instructions, arithmetic of integers."""
