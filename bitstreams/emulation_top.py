@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.vta_hw.sdram_memory import BYTES, DelayedChip
+from dovetail.vta_hw.sdram_memory import BYTES, DelayedChip, forward_bytes
 
 from .core import BoardCore
 
@@ -31,7 +31,5 @@ class EmulationTop(wiring.Component):
             self.transmit.eq(core.transmit),
             self.running.eq(core.running),
         ]
-        for name, member in BYTES.items():
-            inner, outer = getattr(chip, name), getattr(self, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        forward_bytes(m, chip, self)
         return m

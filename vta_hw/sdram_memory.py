@@ -13,7 +13,7 @@ from .axi import Axi4
 from .sdram import SdramController, SdramPins
 from .sdram_model import SdramModel
 
-__all__ = ["BYTES", "DelayedChip", "SdramMemory"]
+__all__ = ["BYTES", "DelayedChip", "SdramMemory", "forward_bytes"]
 
 BYTES = {
     "address": Out(32),
@@ -23,6 +23,13 @@ BYTES = {
     "write_strobe": Out(2),
     "violation": Out(8),
 }
+
+
+def forward_bytes(m: Module, inner: wiring.Component, outer: wiring.Component) -> None:
+    """Join the members ``BYTES`` of a component to those of the one around it."""
+    for name, member in BYTES.items():
+        inside, outside = getattr(inner, name), getattr(outer, name)
+        m.d.comb += outside.eq(inside) if member.flow is Out else inside.eq(outside)
 
 
 class DelayedChip(wiring.Component):
@@ -49,9 +56,7 @@ class DelayedChip(wiring.Component):
             inner, outer = getattr(self.pins, name), getattr(model.pins, name)
             domain = m.d.sync if self._delayed else m.d.comb
             domain += outer.eq(inner) if member.flow is Out else inner.eq(outer)
-        for name, member in BYTES.items():
-            inner, outer = getattr(model, name), getattr(self, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        forward_bytes(m, model, self)
         return m
 
 
@@ -97,7 +102,5 @@ class SdramMemory(wiring.Component):
             controller.restart.eq(self.running & ~before),
             self.ready.eq(controller.ready),
         ]
-        for name, member in BYTES.items():
-            inner, outer = getattr(chip, name), getattr(self, name)
-            m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        forward_bytes(m, chip, self)
         return m

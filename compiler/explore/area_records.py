@@ -4,18 +4,15 @@
 (minutes each, one Yosys at a time), then the table of docs/explore.md.
 """
 
-import argparse
 import hashlib
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.errors import DovetailError
 
 from .area import (
     FIGURES,
@@ -31,18 +28,19 @@ from .area import (
 from .area_cache import count_area, record_values
 from .area_plan import PLAN
 from .gateware import gateware_hash
+from .page import renew_page
 
 __all__ = ["area_table", "configuration_text", "renew", "write_records"]
-
-BEGIN, END = "<!-- areas -->", "<!-- end of areas -->"
 
 
 def renew(most: int | None = None) -> None:
     """Give every record the gateware as it is; count those whose netlist differs, ``most`` of them
-    at most.
+    at most.  0 does nothing.
 
     Raises HardwareError when Yosys is missing or fails.
     """
+    if most == 0:
+        return
     from dovetail.vta_hw.verilog import emit_verilog
 
     families, old = read_records()
@@ -116,24 +114,9 @@ def configuration_text(c: HardwareConfig) -> str:
     )
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Renew, then write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--most", type=int, help="Count so many at most; 0 writes the page alone.")
-    asked = parser.parse_args(arguments)
-    page = Path(__file__).parents[2] / "docs" / "explore.md"
-    try:
-        if asked.most != 0:
-            renew(asked.most)
-    except DovetailError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    table = area_table(list(load_area_model().values()))
-    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
-    return 0
+def _table() -> str:
+    return area_table(list(load_area_model().values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    renew_page(str(__doc__), "areas", renew, _table)

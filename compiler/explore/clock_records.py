@@ -4,7 +4,6 @@
 each), writes ``clock_records.json`` after each, then the table of docs/explore.md.
 """
 
-import argparse
 import hashlib
 import json
 import sys
@@ -17,17 +16,16 @@ import numpy as np
 
 from dovetail.bitstreams.boards import Board, find_board
 from dovetail.isa.configs import ECP5_25, ECP5_85_8X8
-from dovetail.isa.errors import DovetailError
 from dovetail.runtime.files import write_whole
 
 from .area import hardware_text
 from .area_records import configuration_text
 from .clock import CLOCK_RECORDS, ClockModel, ClockRecord, load_clock_model, read_clock_records
+from .page import renew_page
 from .space import HARDWARE
 
 __all__ = ["clock_table", "renew"]
 
-BEGIN, END = "<!-- clocks -->", "<!-- end of clocks -->"
 BOARD = "ulx3s-85f-8x8"
 SEED = 1
 BUS_4 = replace(ECP5_85_8X8.dram, beat_interval_cycles=2)
@@ -111,22 +109,9 @@ def clock_table(model: ClockModel) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Renew, then write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--most", type=int, help="Place so many at most; 0 writes the page alone.")
-    asked = parser.parse_args(arguments)
-    page = Path(__file__).parents[2] / "docs" / "explore.md"
-    try:
-        renew(asked.most)
-    except DovetailError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    table = clock_table(load_clock_model("ECP5"))
-    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
-    return 0
+def _table() -> str:
+    return clock_table(load_clock_model("ECP5"))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    renew_page(str(__doc__), "clocks", renew, _table)

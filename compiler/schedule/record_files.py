@@ -11,7 +11,7 @@ Each has a kind and a key; the target that it is for knows what else it holds.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from ..errors import ScheduleError
 __all__ = [
     "SHIPPED",
     "Entry",
-    "merge_files",
     "read_entries",
     "write_entries",
 ]
@@ -83,13 +82,3 @@ def write_entries(path: Path, entries: Iterable[Entry]) -> None:
     lines = ",\n".join(json.dumps(dict(entry), separators=(", ", ": ")) for entry in entries)
     text = f'{{"version": {VERSION}, "records": [\n{lines}\n]}}\n'
     write_whole(path, text.encode())
-
-
-def merge_files(paths: Sequence[Path]) -> list[Entry]:
-    """The records of all files; of equal keys on one CPU or GPU, the last file's."""
-    found: dict[tuple[object, ...], Entry] = {}
-    for path in paths:
-        for entry in read_entries(path):
-            names = ("kind", "cpu", "threads", "target", "device", "key")
-            found[tuple(map(entry.get, names))] = entry
-    return list(found.values())

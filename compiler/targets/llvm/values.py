@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from ...dtypes import DType
+from ...loops.arithmetic import wrap
 
 __all__ = [
     "Linear",
@@ -22,7 +23,6 @@ __all__ = [
     "literal",
     "llvm_type",
     "memory_type",
-    "wrap",
 ]
 
 _SCALARS = {
@@ -98,18 +98,6 @@ def intrinsic_suffix(dtype: DType, lanes: int = 1) -> str:
     """The mangled type in the name of an overloaded intrinsic."""
     scalar = _SUFFIXES.get(dtype) or f"i{dtype.bytes * 8}"
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
-
-
-def wrap(value: int, dtype: DType) -> int:
-    """``value`` modulo the range of an integer ``dtype``."""
-    low, high = _limits(dtype)
-    return value if low <= value <= high else (value - low) % (high - low + 1) + low
-
-
-@cache
-def _limits(dtype: DType) -> tuple[int, int]:
-    bits = dtype.bytes * 8
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
 
 
 def literal(value: int | float | bool, dtype: DType) -> str:

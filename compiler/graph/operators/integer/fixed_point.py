@@ -19,9 +19,9 @@ from .rules import (
     Pair,
     check,
     is_int8,
-    require_bytes,
     require_exactly,
     require_image,
+    require_pair,
     sliding_windows,
     window_counts,
 )
@@ -152,7 +152,7 @@ class AddFixed(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the second operand is not repeated to the shape of the first."""
-        return (_require_pair(self, inputs),)
+        return (require_pair(self, inputs),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Sums of two scaled operands are within int32."""
@@ -188,7 +188,7 @@ class MultiplyFixed(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the second operand is not repeated to the shape of the first."""
-        return (_require_pair(self, inputs),)
+        return (require_pair(self, inputs),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The product is exact."""
@@ -252,16 +252,3 @@ class AverageFixed(Opaque):
 def _check_result(operator: object, zero_point: int, low: int, high: int) -> None:
     check(operator, is_int8(zero_point), "a zero point in -128..127")
     check(operator, -128 <= low <= high <= 127, "-128 <= low <= high <= 127")
-
-
-def _require_pair(operator: object, inputs: tuple[TensorType, ...]) -> TensorType:
-    """The type of the first of two operands, to whose shape the second is repeated."""
-    require_inputs(operator, inputs, 2)
-    x, other = inputs
-    require_bytes(operator, x)
-    require_bytes(operator, other)
-    fits = x.rank == other.rank and all(
-        size in (1, whole) for size, whole in zip(other.shape, x.shape, strict=True)
-    )
-    require(operator, fits, other, f"{x}, or 1 in place of some of its sizes")
-    return x

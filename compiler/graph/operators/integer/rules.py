@@ -5,7 +5,7 @@ import numpy as np
 from ....dtypes import DType
 from ....errors import GraphError
 from ...types import TensorType
-from ..protocol import Array, require
+from ..protocol import Array, require, require_inputs
 
 __all__ = [
     "F32",
@@ -16,6 +16,7 @@ __all__ = [
     "require_bytes",
     "require_exactly",
     "require_image",
+    "require_pair",
     "sliding_windows",
     "window_counts",
 ]
@@ -47,6 +48,21 @@ def require_exactly(operator: object, found: TensorType, required: TensorType) -
 def require_bytes(operator: object, x: TensorType) -> None:
     """Raise GraphError unless ``x`` is int8."""
     require(operator, x.dtype == DType.INT8, x, "int8")
+
+
+def require_pair(operator: object, inputs: tuple[TensorType, ...]) -> TensorType:
+    """The type of the first of two int8 operands, to whose shape the second is repeated.
+
+    Raises GraphError for others.
+    """
+    x, other = require_inputs(operator, inputs, 2)
+    require_bytes(operator, x)
+    require_bytes(operator, other)
+    fits = x.rank == other.rank and all(
+        size in (1, whole) for size, whole in zip(other.shape, x.shape, strict=True)
+    )
+    require(operator, fits, other, f"{x}, or 1 in place of some of its sizes")
+    return x
 
 
 def require_image(operator: object, x: TensorType) -> None:

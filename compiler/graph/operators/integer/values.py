@@ -11,7 +11,7 @@ from dovetail.runtime import host
 from ....dtypes import DType
 from ...types import TensorType
 from ..protocol import Array, Opaque, require, require_inputs
-from .rules import F32, check, is_int8, require_bytes, require_exactly
+from .rules import F32, check, is_int8, require_bytes, require_exactly, require_pair
 
 __all__ = ["Add", "Lookup", "Multiply", "Requantize", "Softmax", "WeightedAdd"]
 
@@ -157,14 +157,7 @@ class Multiply(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the second operand is not repeated to the shape of the first."""
-        x, other = require_inputs(self, inputs, 2)
-        require_bytes(self, x)
-        require_bytes(self, other)
-        fits = x.rank == other.rank and all(
-            size in (1, whole) for size, whole in zip(other.shape, x.shape, strict=True)
-        )
-        require(self, fits, other, f"{x}, or 1 in place of some of its sizes")
-        return (x,)
+        return (require_pair(self, inputs),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The product is exact; each further step is in float32."""

@@ -3,8 +3,9 @@
 import math
 
 from ....dtypes import DType
+from ....loops.arithmetic import wrap
 from ....loops.expressions import BinaryFunction as B
-from ...llvm.values import Value, wrap
+from ...llvm.values import Value
 
 __all__ = ["bounded", "fold"]
 
