@@ -67,7 +67,7 @@ def node_refusals(
     lanes: int = 1,
     fixed_rounding: bool = True,
     row_words: int = MOST_WORDS,
-    depths: tuple[int, int] | None = None,
+    depths: tuple[int, int, int] | None = None,
 ) -> Mapping[int, Refusal]:
     """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
@@ -75,14 +75,14 @@ def node_refusals(
     lanes: of a block; without them, what depends on them counts as suitable.
     Each is judged by itself, the types of its tensors, and the nodes beside it alone.
     fixed_rounding: as ``HardwareConfig`` has it.  row_words: of PAR, for parameters of rows.
-    depths: words of ACT and of TAP; None for as many as any window has.
+    depths: words of ACT, TAP and WGT; None for as many as any window has.
     """
     found: dict[int, Refusal] = {}
     for number, node in enumerate(graph.nodes):
         reason = (
             _reason(graph, node, lanes)
             or _fixed_problem(graph, node, fixed_rounding)
-            or (depths and _window_problem(graph, node, *depths))
+            or (depths and _window_problem(graph, node, lanes, *depths))
             or row_problem(graph, node, lanes, row_words)
         )
         if reason is not None:
@@ -126,16 +126,23 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     return None
 
 
-def _window_problem(graph: Graph, node: Node, act: int, tap: int) -> str | None:
-    """Why a window and its result are not in ACT at a time, or its taps in TAP; None if they are,
-    or there is none.
+def _window_problem(
+    graph: Graph, node: Node, lanes: int, act: int, tap: int, wgt: int
+) -> str | None:
+    """Why a window and its result are not in ACT at a time, its taps in TAP, or its weights for one
+    block of channels in WGT; None if they are, or there is none.
     """
     match node.operator:
         case MaxPool2d(kernel=(height, width)) | AveragePool2d(kernel=(height, width)):
             memory, depth, words = "act", act, height * width + 1
-        case Conv2d() as conv if is_depthwise(conv, graph.types[node.inputs[1]].shape):
-            height, width = graph.types[node.inputs[1]].shape[1:3]
-            memory, depth, words = "tap", tap, height * width
+        case Conv2d() as conv:
+            _, height, width, channels = graph.types[node.inputs[1]].shape
+            memory, depth, words = "wgt", wgt, height * width
+            if is_depthwise(conv, graph.types[node.inputs[1]].shape):
+                memory, depth = "tap", tap
+            elif graph.producer(node.inputs[0]) is None and channels < lanes:
+                # As windows of rows of an image it takes no more than this.
+                words = min(height, width)
         case _:
             return None
     if words <= depth:

@@ -57,8 +57,10 @@ class Vta:
         graph = shaped_graph(found.graph, self.config.block)
         config = self.config
         row_words = config.par_depth if config.row_parameters else 0
-        given = config.block, config.fixed_rounding, row_words, (config.act_depth, config.tap_depth)
-        refusals = dict(node_refusals(graph, *given))
+        depths = config.act_depth, config.tap_depth, config.wgt_depth
+        refusals = dict(
+            node_refusals(graph, config.block, config.fixed_rounding, row_words, depths)
+        )
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))

@@ -43,14 +43,16 @@ def test_rows_without_room_for_their_parameters_are_the_cpus() -> None:
 def test_windows_that_do_not_fit_are_the_cpus() -> None:
     net = Network(np.random.default_rng(1))
     taps = net.conv(net.input(4, 8, 8), 4, (5, 5), pads=(2, 2, 2, 2), depthwise=True)
-    mean = net.global_average(net.conv(taps, 4, (1, 1)))
+    mean = net.global_average(net.conv(taps, 4, (3, 3), pads=(1, 1, 1, 1)))
     proto = net.model(net.conv(mean, 4, (1, 1)))
-    for small in ({"act_depth": 64}, {"tap_depth": 16}):
-        check(proto, **small)
-    module = compile(proto, replace(TINY, act_depth=64, tap_depth=16), QUICK)
+    small = {"act_depth": 64, "tap_depth": 16, "wgt_depth": 8}
+    for memory, depth in small.items():
+        check(proto, **{memory: depth})
+    module = compile(proto, replace(TINY, name="small", **small), QUICK)
     reasons = " ".join(each.reason for each in module.placement)
     assert "tap scratchpad: 25 words required for a window of 5x5 pixels, 16 avail" in reasons
     assert "act scratchpad: 65 words required for a window of 8x8 pixels, 64 avail" in reasons
+    assert "wgt scratchpad: 9 words required for a window of 3x3 pixels, 8 avail" in reasons
 
 
 def test_tables_that_do_not_fit_together_come_in_turn() -> None:
