@@ -20,7 +20,9 @@ class Space:
 
     def __init__(self, items: Sequence[Item], config: HardwareConfig) -> None:
         self._items, self._depth = items, config.act_depth
+        self._layers = max((item.last + 1 for item in items), default=0)
         self._users: list[Users] = []
+        self._lies: list[range] = []
         self._bank = config.bank_words(Memory.ACT)
         self._banks = np.arange(0, self._depth, self._bank)
         self._words = np.array([item.words for item in items])
@@ -31,7 +33,9 @@ class Space:
 
     def add(self, start: int) -> None:
         """Put the next item at word ``start``."""
+        end = start + self._items[self.count].words
         self.starts[self.count] = start
+        self._lies[self.count :] = [range(start // self._bank, (end - 1) // self._bank + 1)]
         self.count += 1
 
     def room(self, item: Item, *, ends: bool = False) -> NDArray[np.int64]:
@@ -45,7 +49,9 @@ class Space:
             starts = np.append(begin[busy] - item.words, self._depth - item.words)
         else:
             starts = np.concatenate([end, self._banks])
-        starts = np.unique(starts[(starts >= 0) & (starts + item.words <= self._depth)])
+        marked = np.zeros(self._depth + 1, bool)
+        marked[starts[(starts >= 0) & (starts + item.words <= self._depth)]] = True
+        starts = np.flatnonzero(marked)
         free = (end[busy] <= starts[:, None]) | (starts[:, None] + item.words <= begin[busy])
         return starts[free.all(axis=1)]
 
@@ -56,23 +62,24 @@ class Space:
         """
         begin = self.starts[: self.count]
         end = begin + self._words[: self.count]
-        rivals = np.zeros(len(self._banks) + 1, np.int64)
         near = (self._first[: self.count] <= item.last + NEAR) & (
             self._last[: self.count] >= item.first - NEAR
         )
         while len(self._users) <= self.count:
             item_of = self._items[len(self._users)]
-            self._users.append(Users.of(item_of, addends=placing.addends))
-        users = self._users[self.count]
+            self._users.append(Users.of(item_of, self._layers, addends=placing.addends))
+        users, rivals = self._users[self.count], [0] * (len(self._banks) + 1)
         for number in np.flatnonzero(near).tolist():
             if weight := users.rivals(self._users[number], placing.same_layer):
-                first, last = begin[number] // self._bank, (end[number] - 1) // self._bank
-                rivals[first + 1 : last + 2] += weight
+                for bank in self._lies[number]:
+                    rivals[bank + 1] += weight
         total = np.cumsum(rivals)
-        stops = starts + item.words
-        first, last = starts // self._bank, (stops - 1) // self._bank
+        first, last = starts // self._bank, (starts + (item.words - 1)) // self._bank
         shared = total[last + 1] - total[first]
-        over = (begin < stops[:, None]) & (starts[:, None] < end)
+        starts = starts[shared == shared.min()]
+        if placing.few_banks:
+            banks = (starts + (item.words - 1)) // self._bank - starts // self._bank
+            starts = starts[banks == banks.min()]
+        over = (begin < starts[:, None] + item.words) & (starts[:, None] < end)
         lately = np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)
-        banks = last - first if placing.few_banks else np.zeros_like(first)
-        return int(starts[np.lexsort((starts, lately, banks, shared))[0]])
+        return int(starts[np.argmin(lately)])

@@ -1,7 +1,8 @@
 """Banks of ACT that different units may want at one time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
@@ -14,52 +15,61 @@ NEAR = 2
 """Layers this far apart, or nearer, may run at the same time."""
 
 
+KNOWN = 1 << 14
+"""Users that are kept: a plan's are mostly those of the one before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Which layers' units read an item, and which write it: a bit for each layer, by unit.
+    """Which layers' units read an item, and which write it: one bit for each layer, in a field for
+    each unit and each of the two.
 
-    Layer -1, which loads inputs, has bit 0.  near: also of the layers that may run at the same
-    time.
+    Layer -1, which loads inputs, has bit 0 of a field.  others: in the field of a unit, layers for
+    which another unit does the same.  near: also layers that may run at the same time as those.
     """
 
-    users: tuple[Mapping[Unit, int], ...]
-    near: tuple[Mapping[Unit, int], ...]
+    users: int
+    others: int
+    near: int
 
     @staticmethod
-    def of(item: Item, *, addends: bool) -> "Users":
-        """The users of ``item``; with ``addends``, VECTOR reads what residual sums wrote there."""
-        users: list[dict[Unit, int]] = []
-        near: list[dict[Unit, int]] = []
-        readers = set(item.readers)
-        if addends:
-            readers |= {(layer, Unit.VECTOR) for layer in item.summed}
-        for each in (readers, item.writers):
-            users.append({})
-            near.append({})
-            for layer, unit in each:
-                users[-1][unit] = users[-1].get(unit, 0) | 1 << layer + 1
-                around = (1 << 2 * NEAR + 1) - 1 << layer + 1 >> NEAR
-                near[-1][unit] = near[-1].get(unit, 0) | around
-        return Users(tuple(users), tuple(near))
+    def of(item: Item, layers: int, *, addends: bool) -> "Users":
+        """The users of ``item``, of a program of ``layers``; with ``addends``, VECTOR reads what
+        residual sums wrote there.
+        """
+        summed = item.summed if addends else frozenset()
+        return _users(item.readers, item.writers, summed, layers)
 
     def rivals(self, other: "Users", same_layer: int) -> int:
         """How much it counts that two units may want to read both items, or to write both, at one
         time: ``same_layer`` if they work for one layer, 1 if for layers that may run at the same
         time, else 0.
         """
-        if not _meet(self.users, other.near):
+        if not self.users & other.near:
             return 0
-        return same_layer if same_layer > 1 and _meet(self.users, other.users) else 1
+        return same_layer if same_layer > 1 and self.users & other.others else 1
 
 
-def _meet(some: Sequence[Mapping[Unit, int]], others: Sequence[Mapping[Unit, int]]) -> bool:
-    """Whether different units read, or write, for a layer that both have."""
-    return any(
-        unit is not other_unit and layers & other_layers
-        for users, other_users in zip(some, others, strict=True)
-        for unit, layers in users.items()
-        for other_unit, other_layers in other_users.items()
-    )
+@lru_cache(KNOWN)
+def _users(
+    readers: frozenset[tuple[int, Unit]],
+    writers: frozenset[tuple[int, Unit]],
+    summed: frozenset[int],
+    layers: int,
+) -> Users:
+    size = layers + 1 + NEAR
+    around = (1 << 2 * NEAR + 1) - 1
+    users, others, near = 0, 0, 0
+    for role, each in enumerate((readers | {(n, Unit.VECTOR) for n in summed}, writers)):
+        for layer, unit in each:
+            for field in Unit:
+                place = size * (role * len(Unit) + field)
+                if field is unit:
+                    users |= 1 << place + layer + 1
+                else:
+                    others |= 1 << place + layer + 1
+                    near |= around << layer + 1 >> NEAR << place
+    return Users(users, others, near)
 
 
 def shared_banks(placed: Sequence[tuple[Item, int]], config: HardwareConfig) -> int:
@@ -69,7 +79,8 @@ def shared_banks(placed: Sequence[tuple[Item, int]], config: HardwareConfig) -> 
     """
     size, total = config.bank_words(Memory.ACT), 0
     banks = [(start // size, (start + item.words - 1) // size) for item, start in placed]
-    users = [Users.of(item, addends=True) for item, _ in placed]
+    layers = max((item.last + 1 for item, _ in placed), default=0)
+    users = [Users.of(item, layers, addends=True) for item, _ in placed]
     for number, (low, high) in enumerate(banks):
         for other in range(number):
             begin, end = banks[other]

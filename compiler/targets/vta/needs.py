@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import prod
 
 import numpy as np
@@ -59,7 +60,9 @@ def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
     weights do, and what all of it does.
     """
     known: Known = {}
-    names = [layer.output.name for layer in layers]
+    makers_of: dict[str, list[int]] = {}
+    for number, layer in enumerate(layers):
+        makers_of.setdefault(layer.output.name, []).append(number)
     shape = len(layers), len(layers)
     first, pixel, block, tile, whole = (
         Needs(np.zeros(shape), np.zeros(shape, bool)) for _ in range(5)
@@ -70,7 +73,7 @@ def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
     for number in range(len(layers)):
         several = list(_several(layers, number))
         for found, inside in each:
-            for other, every in _trace(layers, names, number, inside, known, found):
+            for other, every in _trace(layers, makers_of, number, inside, known, found):
                 if other in joined:
                     _add(found, number, block if every else pixel, [other])
             # Of a tensor that several layers make, any may come first.
@@ -196,7 +199,7 @@ def _makers(layers: Sequence[LoweredLayer], number: int, x: Activation) -> list[
 
 def _trace(
     layers: Sequence[LoweredLayer],
-    names: Sequence[str],
+    makers_of: Mapping[str, Sequence[int]],
     start: int,
     inside: Mapping[str, int],
     known: Known,
@@ -204,17 +207,25 @@ def _trace(
 ) -> list[tuple[int, bool]]:
     """Follow what the iterations ``inside`` of layer ``start`` read back to the first layer.
 
-    names: of what the layers make.
+    makers_of: the layers that make each activation, or parts of it.
     Returns the layers that make some of it, and whether of each all pixels of a block.
     """
     made = list[tuple[int, bool]]()
     wanted: dict[str, dict[Blocks, Region]] = {}
-    _note(wanted, _reads(layers[start], inside))
-    for number in reversed(range(start)):
-        views = wanted.get(names[number])
-        if not views:
-            continue
+    ahead: list[int] = []
+
+    def note(reads: Sequence[Read], reader: int) -> None:
+        for name in {name for name, _, _ in reads} - wanted.keys():
+            for maker in makers_of.get(name, ()):
+                if maker < reader:
+                    heappush(ahead, -maker)
+        _note(wanted, reads)
+
+    note(list(_reads(layers[start], inside)), start)
+    while ahead:
+        number = -heappop(ahead)
         output = layers[number].output
+        views = wanted[output.name]
         region = _made(output, views)
         if not all(region):
             continue
@@ -224,7 +235,7 @@ def _trace(
         if (number, region) not in known:
             extents = dict(zip(("c", "y", "x"), region, strict=True))
             known[number, region] = list(_reads(layers[number], extents))
-        _note(wanted, known[number, region])
+        note(known[number, region], number)
     return made
 
 

@@ -110,24 +110,36 @@ class _Chain:
                 some = slice(number, number + TOGETHER)
                 each = (self.work(need, some) for need in (self.first, self.tile, self.whole))
                 first, tile, whole = each
+                moved = self.moved_after(some)
             row = number % TOGETHER
             before = self.ends[self.first.parts[number] == 1]
             begin = self.after(self.first, number, first[row])
             self.begins[number] = begin = max(begin, before.max(initial=0))
             self.tiles[number] = max(begin, self.after(self.tile, number, tile[row]))
             end = self.after(self.whole, number, whole[row])
-            self.ends[number] = max(end, self.last(number))
+            self.ends[number] = max(end, self.last(number, moved[:, row]))
         return int(max(self.ends.max(initial=0), self.come(np.flatnonzero(self.weights))))
 
     def work(self, need: Needs, some: slice) -> Cycles:
         """Cycles of what ``need`` says of each of some layers that comes after another one began,
         of the busier unit: float64[some, layers].
 
-        Those of many layers are one product of matrices, which takes a fraction of the time.
+        Those of many layers are one product of matrices, which takes a fraction of the time.  None
+        needs a layer behind it.
         """
-        shares = need.parts[some]
-        each = [(shares * busy) @ self.comes_first.T for busy in self.busy]
+        before = slice(some.stop)
+        shares, comes_first = need.parts[some, before], self.comes_first[before, before]
+        each = [(shares * busy[before]) @ comes_first.T for busy in self.busy]
         return np.maximum(*each)
+
+    def moved_after(self, some: slice) -> Cycles:
+        """Cycles in which DRAM moves weights that all come after the end of a layer and up to one
+        of ``some``: float64[layers, some].
+        """
+        before = slice(some.stop)
+        between = self.some[before, some].astype(float)
+        np.fill_diagonal(between[some.start :], 1)
+        return self.all_weights[:, before] @ (between * self.moved[before, None])
 
     def after(self, need: Needs, number: int, behind: Cycles) -> float:
         """When the units can have done what ``need`` says of a layer, and its weights have come.
@@ -140,7 +152,7 @@ class _Chain:
         if not len(before):
             return 0
         work = self.busy * share
-        chains = self.begins + behind
+        chains = self.begins[: len(behind)] + behind
         whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
         return max(work.sum(1).max(), chains[before].max(), self.come(whole))
 
@@ -155,10 +167,12 @@ class _Chain:
         held = self.depth * np.maximum.accumulate(self.word[latest])
         return max(moved.max(initial=0), (self.tiles[latest] + moved - held).max(initial=0))
 
-    def last(self, number: int) -> float:
-        """When weights can have come that its last results need after the end of another layer."""
-        between = self.some[:, number].copy()
-        between[number] = True
-        held = self.depth * self.word[between].max()
-        ends = self.ends + self.all_weights @ (between * self.moved) - held
-        return ends[self.some[:, number]].max(initial=0)
+    def last(self, number: int, moved: Cycles) -> float:
+        """When weights can have come that its last results need after the end of another layer.
+
+        moved: the layer's column of ``moved_after``.
+        """
+        after = self.some[:, number]
+        held = self.depth * max(self.word[number], self.word[after].max(initial=0))
+        ends = self.ends + moved - held
+        return ends[after].max(initial=0)

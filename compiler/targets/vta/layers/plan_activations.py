@@ -125,14 +125,14 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
 
     Raises UnsupportedOperatorError for operands of a sum whose channels have different places.
     """
+    parts: dict[str, set[tuple[int, int]]] = {}
+    for layer in partition.layers:
+        view = partition.view(layer.output)
+        if view.whole != layer.output:
+            shape = graph.types[layer.output].shape
+            parts.setdefault(view.whole, set()).add((view.channel, shape[3]))
     for root, whole in activations.items():
-        leaves = sorted(
-            {
-                (partition.view(layer.output).channel, graph.types[layer.output].shape[3])
-                for layer in partition.layers
-                if layer.output != root and partition.root(layer.output) == root
-            }
-        )
+        leaves = sorted(parts.get(root, ()))
         if all(first % whole.lanes == 0 for first, _ in leaves):
             continue
         places: list[int] = []

@@ -104,11 +104,12 @@ def _cuts(moving: Indices, fixed: Indices) -> list[int]:
     """Where runs begin that are as long as possible: of rows of ``moving`` that are evenly apart,
     and of equal ones of ``fixed``.
     """
+    steps = np.diff(moving, axis=0)
+    even, whole = (steps == steps[:, :1]).all(1) & (steps[:, 0] >= 1), steps[:, 0].tolist()
+    goes_on = (even & (fixed[1:] == fixed[:-1]).all(1)).tolist()
     found = [0]
     for place in range(1, len(moving)):
-        steps = np.diff(moving[found[-1] : place + 1], axis=0)
-        even = steps[0, 0] >= 1 and (steps == steps[0, 0]).all()
-        if not even or (fixed[place] != fixed[place - 1]).any():
+        if not goes_on[place - 1] or whole[place - 1] != whole[found[-1]]:
             found.append(place)
     return found
 
