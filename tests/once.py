@@ -74,7 +74,7 @@ def plans_kept(factory: pytest.TempPathFactory) -> Iterator[None]:
         if path.exists():
             plan = recorded_plan(planner, json.loads(path.read_text()))
             draft = make_draft(planner, plan, activations, overlap, timing)
-            return without_waits(draft, planner.config, timing)
+            return without_waits(draft, planner.config, timing, effort)
         found = fastest(planner, activations, overlap, timing, effort)
         write_whole(path, json.dumps(to_plan_record(planner, found.plan, found.cycles)).encode())
         return found

@@ -116,7 +116,7 @@ def compile_partition(
         plan = recorded_plan(planner, plans[key])
         draft = make_draft(planner, plan, activations, overlap, timing)
         if overlap is Overlap.LAYERS:
-            draft = without_waits(draft, config, timing)
+            draft = without_waits(draft, config, timing, effort)
     else:
         draft = fastest(planner, activations, overlap, timing, effort)
     if plans is not None and key not in plans:

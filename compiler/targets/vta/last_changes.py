@@ -3,6 +3,7 @@ joined, and instructions as one, each where it gains.
 """
 
 from itertools import pairwise
+from math import ceil
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
@@ -34,10 +35,16 @@ LEADS = (1, 2, 4, 8, 16, 32)
 BOTH = frozenset({Unit.GEMM, Unit.VECTOR})
 
 
-def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
+def without_waits(
+    draft: Draft, config: HardwareConfig, timing: Timing, effort: float = 1.0
+) -> Draft:
     """``draft`` with LOADs and STOREs moved behind what they hold up, and with near LOADs joined,
     where that makes it faster.
+
+    effort: how many changes are tried one by one, 1 or more for as many as usual.
     """
+    share = min(1.0, effort)
+    most_merged, most_overtaken = ceil(share * MOST_MERGED), ceil(share * MOST_OVERTAKEN)
     order = postponed(draft.program, draft.before, draft.expected)
     draft = min(draft, moved(draft, order, draft.before, config, timing), key=cycles_of)
     for _ in range(MOST_TURNS):
@@ -53,15 +60,15 @@ def without_waits(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft
             break
         draft = other
     draft = _with_near_loads_joined(draft, config, timing)
-    draft = _with_waits_used(draft, config, timing)
+    draft = _with_waits_used(draft, config, timing, most_overtaken)
     if not draft.is_load_bound:
         return draft
-    draft = _in_fewer_instructions(draft, config, timing)
+    draft = _in_fewer_instructions(draft, config, timing, most_merged)
     draft = _with_pairs_of_loads_joined(draft, config, timing)
-    draft = _with_waits_used(draft, config, timing)
+    draft = _with_waits_used(draft, config, timing, most_overtaken)
     orders = [hastened(draft.program, draft.before, lead) for lead in LEADS]
     others = [moved(draft, each, draft.before, config, timing) for each in orders]
-    return _with_waits_used(min(draft, *others, key=cycles_of), config, timing)
+    return _with_waits_used(min(draft, *others, key=cycles_of), config, timing, most_overtaken)
 
 
 def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
@@ -84,17 +91,23 @@ def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Ti
             return draft
 
 
-def _in_fewer_instructions(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with instructions as one that differ in addresses alone, where it is faster so."""
+def _in_fewer_instructions(
+    draft: Draft, config: HardwareConfig, timing: Timing, most: int
+) -> Draft:
+    """``draft`` with instructions as one that differ in addresses alone, where it is faster so.
+
+    most: pairs tried.
+    """
     tried: set[Instruction] = set()
-    while len(tried) < MOST_MERGED:
-        found = (m for m in merges(draft.plain, draft.before) if _may_merge(draft, m))
-        untried = (m for m in found if m[-1] not in tried)
-        merge = next(untried, None)
+    found = merges(draft.plain, draft.before)
+    while len(tried) < most:
+        merge = next((m for m in found if m[-1] not in tried and _may_merge(draft, m)), None)
         if merge is None:
             break
         tried.add(merge[-1])
-        draft = min(draft, _merged(draft, merge, config, timing), key=cycles_of)
+        other = _merged(draft, merge, config, timing)
+        if other.cycles < draft.cycles:
+            draft, found = other, merges(other.plain, other.before)
     return draft
 
 
@@ -119,9 +132,12 @@ def _merged(draft: Draft, merge: Merge, config: HardwareConfig, timing: Timing) 
     return kept(draft, plain, {gone: place}, dram, config, timing)
 
 
-def _with_waits_used(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
-    """``draft`` with LOADs before others that wait, if LOAD sets the pace and it is faster so."""
-    left = MOST_OVERTAKEN if draft.is_load_bound else 0
+def _with_waits_used(draft: Draft, config: HardwareConfig, timing: Timing, most: int) -> Draft:
+    """``draft`` with LOADs before others that wait, if LOAD sets the pace and it is faster so.
+
+    most: orders tried.
+    """
+    left = most if draft.is_load_bound else 0
     while left:
         for places in overtaken(draft.program, draft.before, draft.expected):
             left -= 1

@@ -54,11 +54,11 @@ def merges(program: Sequence[Instruction], before: Sequence[frozenset[int]]) -> 
 def merging(one: Instruction, other: Instruction) -> Instruction | None:
     """What does what ``one`` does, and then what ``other`` does; None where no instruction does."""
     match one, other:
-        case Gemm(), Gemm():
+        case Gemm(), Gemm() if one.extent == other.extent:
             return _gemm(one, other)
-        case Vector(), Vector():
+        case Vector(), Vector() if one.extent == other.extent:
             return _vector(one, other)
-        case Store(), Store():
+        case Store(), Store() if one.count_x == other.count_x:
             return _store(one, other)
         case _:
             return None

@@ -97,7 +97,7 @@ def fastest(
             other = _with_short_layers(other, planner, activations, timing)
             best = min(best, other, key=_cycles)
     distance = best.cycles / max(1, planner.roof.cycles)
-    effort = min(effort * distance**FAR, max(effort, 1.0))
+    given, effort = effort, min(effort * distance**FAR, max(effort, 1.0))
     found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)
     if count <= effort * FEW_OPERATIONS:
         near = [
@@ -115,7 +115,7 @@ def fastest(
         found = _block_by_block(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
-    return without_waits(found, planner.config, timing)
+    return without_waits(found, planner.config, timing, given)
 
 
 def _with_short_layers(
