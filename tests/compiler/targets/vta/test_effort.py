@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.targets.vta import search
+from dovetail.compiler.targets.vta import last_changes, search
 from dovetail.compiler.targets.vta.draft import Draft, make_draft
 from dovetail.runtime.accelerator.part import accelerator_parts
 from tests.end_to_end.models import Network
@@ -56,3 +56,26 @@ def test_more_effort_tries_more_and_never_ends_slower() -> None:
 def test_pieces_share_the_effort_of_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "ROUND_OPERATIONS", 2000)
     assert compiled(2, 1)[0] < compiled(2, 2)[0]
+
+
+def test_pairs_of_instructions_tried_as_one_are_part_of_the_effort(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = Network(np.random.default_rng(3))
+    dense = net.dense(net.dense(net.input(96, 1, 1), 96), 96)
+    tried: list[object] = []
+
+    def one_more(draft: Draft, merge: object, *given: object) -> Draft:
+        tried.append(merge)
+        return draft
+
+    monkeypatch.setattr(last_changes, "_may_merge", lambda draft, merge: True)
+    monkeypatch.setattr(last_changes, "_merged", one_more)
+    monkeypatch.setattr(search, "MOST_ROUNDS", 0)
+    counts = []
+    for effort in (0, 0.02, 1):
+        compile(net.model(dense), "vta:tiny", CompileOptions(effort=effort))
+        counts.append(len(tried))
+        tried.clear()
+    assert counts[0] == 0
+    assert counts[1] == 5 < counts[2]
