@@ -94,6 +94,8 @@ differential: $(READY) ## Random programs on semantics, simulator and RTL, and w
 		--seed $(SEED) --reached build/differential-$(CONFIG).json
 
 prove: $(READY) ## Prove properties of the gateware; writes docs/proofs.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[prove]'
 	$(BIN)/python -m tests.proofs --jobs $(JOBS) --report docs/proofs.md $(ARGS)
 
 manual: $(READY) ## An interpreter written from docs/isa.md alone against the semantics: COUNT, SEED

@@ -13,14 +13,15 @@ from rich.console import Console
 from rich.table import Table
 
 from .faults import Fault, faults
-from .neighbours import judging, mirrored, nearest, production
+from .neighbours import judging, mirrored, nearest, production, sweeping
 from .reach import Reach
 from .workplace import ENDED, Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-MIRRORED, NEAREST = 5, 3
-"""Test files at most that are always asked: those that mirror the faulty file, and others."""
+MIRRORED, NEAREST = 8, 4
+"""Test files at most that are always asked: those that mirror the faulty file, and those that
+import it.  Those about all of its folder are asked too."""
 BROAD = ("tests/conformance/test_meanings.py", "tests/random_models/test_found.py")
 """Test files that reach much, wherever a file stands; they are asked too."""
 FIRST, THEN = 20.0, 25.0
@@ -70,7 +71,9 @@ def chosen(reach: Reach, fault: Fault, source: bytes, narrow: bool = False) -> l
     own = mirrored(reach.place.tree, fault.path)
     if len(own) > 1:
         own = [test for test in near if test in own][:MIRRORED]
-    near = own if narrow and own else list(dict.fromkeys([*own, *near[:NEAREST], *BROAD]))
+    others = [test for test in near if test not in own][:NEAREST]
+    near = own if narrow and own else [*own, *sweeping(fault.path), *others, *BROAD]
+    near = list(dict.fromkeys(near))
     for _ in reach.record(near):
         pass
     reaching = reach.tests(fault.path, lines)

@@ -38,6 +38,9 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitXor: ast.BitAnd,
 }
 OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+SILENT = ("strict", "optimize")
+"""Arguments that change no result: lengths that are equal are so either way, and in whatever order
+einsum multiplies."""
 UNSEEN = ("annotation", "returns", "decorator_list")
 """Fields whose content computes nothing; decorators are called once and fail at once."""
 
@@ -97,8 +100,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
         return  # texts of errors, and positions within f-strings are not to be relied on
     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
         return
-    if isinstance(node, ast.keyword) and node.arg == "strict":
-        return  # lengths that are equal are so either way
+    if isinstance(node, ast.keyword) and node.arg in SILENT:
+        return
     tests = {"test", "guard"} & set(node._fields) if not isinstance(node, ast.Assert) else set()
     for test in tests:
         condition = getattr(node, test)
@@ -111,7 +114,21 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
         if name not in UNSEEN:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _changes(child)
+                    yield from _rest(child) if _is_rest(node, child) else _changes(child)
+
+
+def _is_rest(call: ast.AST, argument: ast.AST) -> bool:
+    """Whether it is the -1 of a reshape, for which any number below 0 stands."""
+    match call, argument:
+        case ast.Call(func=ast.Attribute(attr="reshape")), ast.UnaryOp(ast.USub(), ast.Constant(1)):
+            return True
+    return False
+
+
+def _rest(node: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
+    assert isinstance(node, ast.expr)
+    yield node, "unary", "(1)"
+    yield node, "constant", "(0)"
 
 
 def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.stmt, str, str]]:
@@ -165,7 +182,7 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, str]]:
                 if type(one) is type(other) is not ast.Starred and not same:
                     yield "swapped", ast.unparse(ast.Call(func, swapped, keywords))
             for index, keyword in enumerate(keywords):
-                if keyword.arg not in (None, "strict"):
+                if keyword.arg not in (None, *SILENT):
                     rest = [*keywords[:index], *keywords[index + 1 :]]
                     yield "left out", ast.unparse(ast.Call(func, args, rest))
         case _:

@@ -8,7 +8,7 @@ import pytest
 
 from .__main__ import sample
 from .faults import faults
-from .neighbours import mirrored, nearest
+from .neighbours import SWEEPING, mirrored, nearest, sweeping
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = '''"""A text: 3."""
@@ -84,6 +84,12 @@ def test_what_stands_there_twice_is_not_swapped() -> None:
     assert [each.text for each in found if each.kind == "swapped"] == ["(f(a.b, a.c, a.b))"]
 
 
+def test_what_changes_no_result_has_no_fault() -> None:
+    found = faults("f.py", b"y = x.reshape(a, -1)\ny = np.einsum(a, b, optimize=True)\ny = x[-1]\n")
+    assert {each.text for each in found if each.kind != "swapped"} == {"(1)", "(0)", "(2)"}
+    assert [each.line for each in found if each.text == "(2)"] == [3]
+
+
 def test_tests_that_mirror_a_file_come_first_and_importers_by_distance() -> None:
     assert mirrored(ROOT, "isa/formats.py") == ["tests/isa/test_formats.py"]
     folder = mirrored(ROOT, "compiler/graph/operators/selection.py")
@@ -92,6 +98,11 @@ def test_tests_that_mirror_a_file_come_first_and_importers_by_distance() -> None
     assert near[0] == "tests/isa/test_formats.py"
     assert near.index("tests/isa/test_encoding.py") < near.index("tests/end_to_end/test_joins.py")
     assert "tests/docs/test_snippets.py" not in near
+    named = nearest(ROOT, "compiler/targets/vta/row_finishes.py")
+    assert named[0] == "tests/compiler/targets/vta/test_row_norm.py"
+    assert "tests/end_to_end/test_attention.py" in sweeping("compiler/targets/vta/planner.py")
+    assert not sweeping("isa/formats.py")
+    assert all((ROOT / test).exists() for tests in SWEEPING.values() for test in tests)
 
 
 def test_what_never_happens_and_lengths_that_are_equal_have_no_fault() -> None:

@@ -1,5 +1,5 @@
 """Sound programs of all kinds of layers: every byte that is compared agrees, so all that modules
-say about where tensors lie is right.
+say about where tensors lie is right; and they say of LOADs of constants which they are.
 """
 
 import numpy as np
@@ -9,7 +9,8 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.compiler.cli.arrays import random_inputs
 from dovetail.compiler.debug.debugger import Debugger
-from dovetail.isa.instructions import Store
+from dovetail.isa.instructions import Load, Store
+from dovetail.isa.memories import Memory
 from tests.end_to_end import test_joins, test_networks, test_transposed
 from tests.end_to_end.models import Network, random_network
 from tests.end_to_end.test_attention import F32, WIDTH, Rows, scores
@@ -29,6 +30,11 @@ def check(model: onnx.ModelProto, target: str) -> Debugger:
     sizes = [debugger.reference.values[layer.output].size for layer in layers]
     for size, (name, compared) in zip(sizes, found.compared.items(), strict=True):
         assert compared >= size, name
+    loads = ((index, each) for index, each in enumerate(debugger.program) if isinstance(each, Load))
+    constants = {index for index, load in loads if load.memory is not Memory.ACT}
+    known = set(debugger.record.constants)  # those that several share are not
+    assert known <= constants
+    assert bool(known) == bool(constants)
     return debugger
 
 
