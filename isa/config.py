@@ -276,8 +276,6 @@ class HardwareConfig:
                 f"{self.name}: bus_bytes = {self.bus_bytes} does not divide block = {self.block}; "
                 "choose a narrower bus, so that every scratchpad word is whole beats"
             )
-        if self.burst_bytes > 4096:
-            raise ConfigError(f"{self.name}: a burst has {self.burst_bytes} bytes; AXI allows 4096")
 
     @property
     def own_finish(self) -> OwnFinish | None:

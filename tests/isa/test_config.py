@@ -22,6 +22,8 @@ TINY = find_config("tiny")
         ({"core_clock_ratio": 2}, "core_clock_ratio = 2 without deep_pipelines; .* set deep"),
         ({"core_clock_ratio": 4}, "core_clock_ratio = 4; required 1 to 2"),
         ({"burst_beats": 8}, "burst_beats = 8; required 16 to 256"),
+        ({"burst_beats": 512}, "burst_beats = 512; required 16 to 256"),
+        ({"block": 32, "bus_bytes": 32}, "bus_bytes = 32; required 4 to 16"),
         ({"tile_cycles": 4, "multiplier_bits": 25}, "tile_cycles = 4; required 1 to 2"),
     ],
 )

@@ -52,3 +52,8 @@ def test_reserved_bits_must_be_zero() -> None:
 def test_a_format_wider_than_its_word_is_refused() -> None:
     with pytest.raises(EncodingError, match="uses 17 of 16 bits"):
         Format("wide", 16, (Field("a", 17, ""),))
+
+
+def test_a_format_with_two_fields_of_one_name_is_refused() -> None:
+    with pytest.raises(EncodingError, match="format twice names a field twice"):
+        Format("twice", 16, (Field("a", 3, ""), Field("b", 4, ""), Field("a", 4, "")))

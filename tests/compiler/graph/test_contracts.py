@@ -2,7 +2,7 @@
 that it gives; for types that fit, and for many that are a little off."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.front.onnx.source import SourceModel
-from dovetail.compiler.graph.operators.contractions import Determinant
+from dovetail.compiler.graph.operators.contractions import Determinant, contract
 from dovetail.compiler.graph.operators.elementwise import Where
-from dovetail.compiler.graph.operators.movement import Concatenate
+from dovetail.compiler.graph.operators.movement import Concatenate, Transpose
 from dovetail.compiler.graph.operators.protocol import TensorOperator
-from dovetail.compiler.graph.operators.reductions import ArgReduce, Cumulative, ReduceFunction
+from dovetail.compiler.graph.operators.reductions import (
+    ArgReduce,
+    Cumulative,
+    Reduce,
+    ReduceFunction,
+)
 from dovetail.compiler.graph.operators.rows import SoftmaxRows
 from dovetail.compiler.graph.operators.sorting import Positions
+from dovetail.compiler.graph.operators.windows import WindowArgMax
 from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
 from dovetail.compiler.graph.types import TensorType
 from tests.compiler.define.operators import CASES
@@ -161,3 +167,31 @@ def test_a_rule_refuses_what_would_mean_something_else(
 ) -> None:
     with pytest.raises(GraphError, match=f"{type(operator).__name__}: .*{required}"):
         operator.result(types)
+
+
+def window(axes: tuple[int, ...], **changes: tuple[object, ...]) -> WindowArgMax:
+    ones = dict.fromkeys(("kernel", "strides", "dilations"), (1, 1))
+    return WindowArgMax(axes, **{**ones, "pads": ((0, 0), (0, 0)), **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Transpose((0, 2)), "required a permutation of 0, 1, ..."),
+        (lambda: Transpose((1, 1)), "required a permutation of 0, 1, ..."),
+        (lambda: Reduce(ReduceFunction.SUM, (1, 1), True), "required different axes"),
+        (lambda: ArgReduce(ReduceFunction.SUM, 0), "required min or max"),
+        (lambda: window((1, 1), kernel=(2, 2)), "each axis once"),
+        (lambda: window((1, 2), kernel=(2, 0)), "kernel, .* of at least 1"),
+        (lambda: window((1, 2), strides=(1, 0)), "strides .* of at least 1"),
+        (lambda: window((1, 2), dilations=(0, 1)), "dilations of at least 1"),
+        (lambda: window((1, 2), strides=(1,)), "attributes of one length"),
+        (lambda: window((1, 2), pads=((0, 0),)), "attributes of one length"),
+        (lambda: contract((INT,), ((0,),), (0,), DType.INT32), "its operand has 1 labels"),
+        (lambda: contract((INT,), ((0, 0),), (0,), DType.INT32), "sizes 2 and 4 of one label"),
+        (lambda: contract((INT,), ((0, 1),), (2,), DType.INT32), r"labels \[2\] are of no operand"),
+    ],
+)
+def test_attributes_that_mean_nothing_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        make()

@@ -154,6 +154,11 @@ def test_a_constant_of_another_type_is_refused() -> None:
         Graph((), ("c",), (), {"c": np.zeros(3, np.int8)}, types)
 
 
+def test_a_tensor_without_a_type_is_refused() -> None:
+    with pytest.raises(GraphError, match="'c' has no type"):
+        Graph((), ("c",), (), {"c": np.zeros(3, np.int8)}, {})
+
+
 def test_constants_are_copied_and_read_only() -> None:
     builder, array = image_builder(), np.zeros(3, np.int8)
     name = builder.constant("c", array)

@@ -63,3 +63,12 @@ def test_constants_must_be_those_of_the_text() -> None:
         parse(to_text(good))
     with pytest.raises(GraphError, match="line 6: the array given for w is another one"):
         parse(to_text(good), {"w": np.zeros_like(good.constants["w"])})
+
+
+def test_a_loop_has_calls() -> None:
+    lines = to_text(long_loop(9)).splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("loop 9"))
+    inside = [n for n in range(start + 1, len(lines)) if lines[n].startswith("  ")]
+    kept = [line for n, line in enumerate(lines) if not start < n <= inside[4]]
+    with pytest.raises(GraphError, match=f"line {start + 1}: a loop without calls"):
+        parse("\n".join(kept))

@@ -148,6 +148,9 @@ def test_mutants_that_compute_something_else_are_found(seed: int | None) -> None
     assert wrong >= len(good.calls) // 2
 
 
+STRIDE = Stride(0, 4)
+
+
 def changed(number: int, **fields: object) -> Program:
     good = program()
     calls = list(good.calls)
@@ -169,6 +172,10 @@ def test_each_rule_has_its_message() -> None:
         (changed(0, arguments=(x, w, x.at(x.place))), "matmul writes x to input 0"),
         (changed(1, arguments=(product, product)), "double writes product over what it reads"),
         (changed(1, arguments=(Operand("w", product.place), product)), "product lies there"),
+        (
+            changed(0, arguments=(x, w, product.at(replace(product.place, strides=(STRIDE,))))),
+            "a stride of loop 0, 0 are around it",
+        ),
     ]
     for broken, message in cases:
         with pytest.raises(GraphError, match=message):
@@ -189,3 +196,21 @@ def test_threads_write_to_slices_of_their_own() -> None:
     verify(shared(1, 120))
     with pytest.raises(GraphError, match="double writes out on several threads at a time"):
         verify(shared(1, 60))
+
+
+def test_slices_that_are_written_all_at_once_have_no_gaps() -> None:
+    good = program()
+    (_, second, last) = good.calls
+    product, half = second.arguments  # type: ignore[union-attr]
+    (buffer,) = next(each for each in good.functions if each.name == "double").outputs
+    size = buffer.elements * buffer.dtype.bytes
+
+    def long(stride: int) -> Program:
+        place = replace(product.place, offset=good.memory_bytes, strides=(Stride(0, stride),))
+        loop = Loop(40, (Call("double", (product, half.at(place))),))
+        calls = (good.calls[0], loop, second, last)
+        return replace(good, calls=calls, memory_bytes=good.memory_bytes + 50 * size)
+
+    verify(long(size))
+    with pytest.raises(GraphError, match="double leaves gaps in half"):
+        verify(long(size + 4))

@@ -103,3 +103,49 @@ def wrong_annotation(a: str) -> int:
 
 def wrong_name(s: Sample) -> int:
     return s.missing  # type: ignore[attr-defined, no-any-return]
+
+
+def wrong_variable(a: int) -> int:
+    return missing  # type: ignore[name-defined, no-any-return]  # noqa: F821
+
+
+def wrong_operator(a: int) -> int:
+    return a**2
+
+
+def wrong_sign(a: int) -> int:
+    return +a
+
+
+def wrong_index(a: int) -> int:
+    return a[0]  # type: ignore[index, no-any-return]
+
+
+def wrong_condition(s: Sample) -> int:
+    return s.numbers < 3  # type: ignore[operator, no-any-return]
+
+
+def wrong_sum(s: Sample) -> int:
+    return s.numbers + 3  # type: ignore[operator, no-any-return]
+
+
+def wrong_choice(s: Sample) -> int:
+    return s.numbers if s.total else 3  # type: ignore[return-value]
+
+
+def wrong_keyword(a: int) -> int:
+    return _twice(k=a)
+
+
+def wrong_function(a: int) -> int:
+    return abs(a)
+
+
+def wrong_count(a: int) -> int:
+    return _twice(a, a)  # type: ignore[call-arg]
+
+
+def wrong_kind(s: Sample) -> int:
+    k = 1
+    k = s.numbers  # type: ignore[assignment]
+    return k + s.total

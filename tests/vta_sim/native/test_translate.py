@@ -62,6 +62,17 @@ def test_a_row_has_the_fields_of_its_format(library: Library) -> None:
         (samples.wrong_expression, "no such"),
         (samples.wrong_annotation, "not of the native language"),
         (samples.wrong_name, "Sample has no missing"),
+        (samples.wrong_variable, "no such name"),
+        (samples.wrong_operator, "no such operator"),
+        (samples.wrong_sign, "no such operator"),
+        (samples.wrong_index, "an array is required"),
+        (samples.wrong_condition, "an int is required"),
+        (samples.wrong_sum, "ints or lanes are required"),
+        (samples.wrong_choice, "both sides must be of one kind"),
+        (samples.wrong_keyword, "no keyword arguments"),
+        (samples.wrong_function, "no such function"),
+        (samples.wrong_count, "1 arguments are required"),
+        (samples.wrong_kind, "k changes its kind"),
     ],
 )
 def test_what_is_not_of_the_language_is_refused(function: Native, message: str) -> None:
