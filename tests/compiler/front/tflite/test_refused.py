@@ -25,6 +25,12 @@ BARE, ZERO, HALF = In((2, 3), "int8"), Const(np.int32(0)), Const(np.float32(0.5)
 RNN: Operands = [In((1, 2, 3)), floats(4, 3), floats(4, 4), floats(4), State((1, 4))]
 WHOLES, MIXED = In((1, 7, 6, 4), "int32"), "int32 with weights of float32"
 SLICE = {"BeginMask": 0, "EndMask": 0, "EllipsisMask": 0, "NewAxisMask": 0, "ShrinkAxisMask": 0}
+HOLLOW, BLOCK = In((1, 7, 6, 0)), In((1, 4, 5, 6, 2))
+DEPTHWISE = ("DepthwiseConv2DOptions", {**CONV, "DepthMultiplier": 1})
+TURNED = ("TransposeConvOptions", {**STRIDES, "Padding": 0})
+VOLUME = ("Conv3DOptions", {**CONV, "StrideD": 1, "DilationDFactor": 1})
+CROPS = Const(np.zeros((1, 2), np.int32))
+SVDF: Operands = [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))]
 
 CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     ("CONV_2D", [ONE, floats(5, 3, 2, 4)], 1, "Conv2DOptions", CONV, "x and weights of 4"),
@@ -154,6 +160,39 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
         *("NON_MAX_SUPPRESSION_V4", [In((3, 5)), In((3,)), i32(2), *[HALF] * 2], 2),
         *("NonMaxSuppressionV4Options", {}, r"required \[N, 4\], \[N\]"),
     ),
+    ("CONV_2D", [IMAGE, floats(5, 3, 2, 0)], 1, "Conv2DOptions", CONV, "C / groups"),
+    ("CONV_2D", [HOLLOW, floats(5, 3, 2, 4)], 1, "Conv2DOptions", CONV, "outputs for 0 groups"),
+    ("DEPTHWISE_CONV_2D", [HOLLOW, floats(1, 3, 2, 4)], 1, *DEPTHWISE, "C . multiplier"),
+    ("DEPTHWISE_CONV_2D", [IMAGE, floats(2, 3, 2, 4)], 1, *DEPTHWISE, "C . multiplier"),
+    ("DEPTHWISE_CONV_2D", [ONE, floats(1, 3, 2, 4)], 1, *DEPTHWISE, "x and weights of 4"),
+    ("DEPTHWISE_CONV_2D", [IMAGE, floats(3, 2, 4)], 1, *DEPTHWISE, "x and weights of 4"),
+    ("FULLY_CONNECTED", [ONE, floats(5, 0)], 1, "FullyConnectedOptions", {}, "rows of 0"),
+    ("CONV_3D", [IMAGE, floats(1, 1, 1, 2, 3)], 1, *VOLUME, "5 dimensions"),
+    ("CONV_3D", [BLOCK, floats(1, 1, 2, 3)], 1, *VOLUME, "5 dimensions"),
+    ("CONV_3D", [BLOCK, floats(1, 1, 1, 3, 3)], 1, *VOLUME, "channels of whole groups"),
+    ("CONV_3D", [BLOCK, floats(1, 1, 1, 0, 3)], 1, *VOLUME, "channels of whole groups"),
+    (
+        *("CONV_3D_TRANSPOSE", [i32(1, 4, 5, 3), floats(1, 1, 1, 3, 2), BLOCK], 1),
+        *(*VOLUME, "5 dimensions"),
+    ),
+    ("TRANSPOSE_CONV", [i32(1, 9, 9, 6), floats(5, 3, 4, 4), IMAGE], 1, *TURNED, "OH, OW, O"),
+    ("TRANSPOSE_CONV", [i32(1, 9, 9, 5), floats(5, 3, 4, 3), IMAGE], 1, *TURNED, "OH, OW, O"),
+    ("TRANSPOSE_CONV", [i32(1, 9, 5), floats(5, 3, 4, 4), IMAGE], 1, *TURNED, "OH, OW, O"),
+    ("TRANSPOSE_CONV", [i32(1, 0, 9, 5), floats(5, 3, 4, 4), IMAGE], 1, *TURNED, "sizes above 0"),
+    ("GATHER", [ONE, i32(0, 0)], 1, "GatherOptions", {"Axis": 0, "BatchDims": 1}, "in common"),
+    ("GATHER", [ONE, i32(0, 0, 0)], 1, "GatherOptions", {"Axis": 1, "BatchDims": 1}, "in common"),
+    ("BATCH_TO_SPACE_ND", [ONE, i32(3), CROPS], 1, "BatchToSpaceNDOptions", {}, "whole blocks"),
+    ("BATCH_TO_SPACE_ND", [ONE, i32(0), CROPS], 1, "BatchToSpaceNDOptions", {}, "whole blocks"),
+    ("BATCH_TO_SPACE_ND", [ONE, i32(2, 1), CROPS], 1, "BatchToSpaceNDOptions", {}, "whole blocks"),
+    ("SVDF", SVDF, 1, "SVDFOptions", {"Rank": 3}, "filters of rank 3"),
+    ("SVDF", SVDF, 1, "SVDFOptions", {"Rank": 0}, "filters of rank 0"),
+    ("LSTM", [ONE], 1, "LSTMOptions", {"KernelType": 1}, "the basic kernel"),
+    (
+        *("DEQUANTIZE", [Const(np.ones(3, np.int8), (0.1, 0.2), (0, 0))], 1, "DequantizeOptions"),
+        *({}, "2 indices of axis 0"),
+    ),
+    ("LOGISTIC", [In((2,), "int16", scale=174_763.0)], 1, "", {}, r"a scale below 2\*\*17"),
+    ("TANH", [In((2,), "int16", scale=174_763.0)], 1, "", {}, r"a scale below 2\*\*17"),
 ]  # fmt: skip
 
 
@@ -192,3 +231,25 @@ def test_a_result_of_another_type_than_the_file_says_is_refused() -> None:
     content = case("ADD", [ONE, ONE], [Out("int8")], "AddOptions").content
     with pytest.raises(ModelError, match="'y0' is int8 in the file; it computes float32"):
         TfliteModel.of(content).to_graph()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize(
+    ("kind", "x", "weights", "table", "options"),
+    [
+        ("FULLY_CONNECTED", (3, 2), (5, 2), "FullyConnectedOptions", {}),
+        ("CONV_2D", (1, 7, 6, 4), (5, 3, 2, 4), "Conv2DOptions", CONV),
+    ],
+)
+def test_weights_have_one_scale_or_one_a_channel(
+    kind: str, x: tuple[int, ...], weights: tuple[int, ...], table: str, options: Any, dtype: str
+) -> None:
+    for scales in ((0.1,), (0.1,) * 5, (0.1, 0.2)):
+        given = Const(np.ones(weights, np.int8), scales, (0,) * len(scales))
+        operands: Operands = [In(x, dtype, scale=0.1), given]
+        model = TfliteModel.of(case(kind, operands, [Out(dtype, 0.3)], table, options).content)
+        if len(scales) == 2:
+            with pytest.raises(ModelError, match="required one scale of weights, or 5"):
+                model.to_graph()
+        else:
+            model.to_graph()
