@@ -87,6 +87,13 @@ def test_softmax_equals_onnxruntime(classes: int) -> None:
     np.testing.assert_array_equal(host.softmax(x, 0.15, 9, 1 / 256, -128), reference)
 
 
+@pytest.mark.parametrize("steps", [1_000, 1_180, 1_195, 1_500, 2_000])
+def test_softmax_of_few_elements_has_all_steps_of_fine_scales(steps: int) -> None:
+    """Where the scale is finer than a sum's room, which begins at 1,188 steps of 8 elements."""
+    found = host.softmax(np.zeros((1, 8), np.int8), 0.1, 0, 1 / steps, -128)
+    assert found.tolist() == [[round(steps / 8) - 128] * 8]
+
+
 def test_a_value_that_is_no_number_is_refused() -> None:
     with pytest.raises(InputError, match="NaN"):
         host.quantize(np.array([1.0, np.nan], np.float32), 0.1, 0)

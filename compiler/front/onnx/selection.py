@@ -79,7 +79,6 @@ def convert_unique(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
     (count,) = begins.shape
     running = ctx.emit(Cumulative(ReduceFunction.SUM, 0), starts.cast(DType.INT64).tensor)
     line = Term(ctx, running) - 1
-    ctx.require_room(size)
     inverse = _blank(ctx, size).scatter(0, ranked, line)
     whole = Term(ctx, ctx.constant(np.full(1, size, np.int64)))
     counts = concatenate([begins.slice(0, 1, count), whole], 0) - begins if count > 1 else whole

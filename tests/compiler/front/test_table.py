@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.onnx import table as onnx_table
 from dovetail.compiler.front.source import Imported, InputSignature
 from dovetail.compiler.front.table import open_model
+from dovetail.compiler.front.tflite import table as tflite_table
+from dovetail.compiler.front.torch import table as torch_table
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction
 from dovetail.compiler.graph.types import TensorType
@@ -59,3 +63,13 @@ def test_its_errors_are_the_users() -> None:
 def test_a_missing_file_is_said_to_be_missing() -> None:
     with pytest.raises(ModelError, match="no model file"):
         open_model("there/is/none.onnx")
+
+
+@pytest.mark.parametrize("table", [onnx_table, tflite_table, torch_table])
+def test_every_operator_has_one_converter(table: Any) -> None:
+    """A second one, in the table of another family, would never be called."""
+    others = [each for name, each in vars(table).items() if name.isupper() and name != "CONVERTERS"]
+    families = [each for each in others if isinstance(each, Mapping)]
+    families = [each for each in families if callable(next(iter(each.values())))]
+    assert len(families) > 10
+    assert sum(map(len, families)) == len(table.CONVERTERS)

@@ -45,6 +45,17 @@ def test_a_torn_last_line_is_set_aside_and_the_others_are_kept(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("count", "lines"), [(8, "1, 2, 3, 4, 5, 6, 7, 8"), (9, "1, 2, 3, 4, 5, 6, 7, 8, ...")]
+)
+def test_the_first_eight_damaged_lines_are_named(tmp_path: Path, count: int, lines: str) -> None:
+    path = written(tmp_path, 1)
+    path.write_bytes(b"?\n" * count + path.read_bytes())
+    file = TrialFile(tmp_path)
+    file.close()
+    assert f"{count} of {count + 1} lines cannot be read (line {lines});" in file.notes[0]
+
+
+@pytest.mark.parametrize(
     "line", [b"nonsense", b"{}", b"[1]", b'{"setting": 1}', b"\xff\xfe", b"null"]
 )
 def test_a_corrupt_line_is_named_by_its_number(tmp_path: Path, line: bytes) -> None:

@@ -130,6 +130,22 @@ def test_modules_of_several_thread_counts_run_at_once_and_share_a_pool() -> None
     assert len(pool._running) == 1
 
 
+def test_a_pool_is_kept_when_a_larger_one_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls may still be under way in it: its memory must not go."""
+    running, retired = dict[str, Any](), list[Any]()
+    monkeypatch.setattr(pool, "_running", running)
+    monkeypatch.setattr(pool, "_retired", retired)
+    found = []
+    for threads in (2, 3, 2):
+        module, weights = layers(threads, threads)
+        x = np.ones((4, WIDTH), np.float32)
+        assert np.array_equal(run(module, {"x": x}, "cpu").outputs["y"], expected(weights, x))
+        found += running.values()
+    assert [each.threads for each in found] == [2, 3, 3]
+    assert retired == found[:1]
+    found[-1].stop()
+
+
 def test_more_modules_than_are_kept_run_from_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     class Counting:
         def __init__(self, part: Part) -> None:

@@ -185,7 +185,8 @@ def test_models_are_arguments(folder: Path, one_layer_model: Path, tmp_path: Pat
         patch.setenv("DOVETAIL_CACHE", str(folder / "cache"))
         done = CliRunner().invoke(main, ["explore", str(one_layer_model), *more])
     assert done.exit_code == 0, done.output
-    assert "6 of them known" in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "6 designs (all of a space of 6 combinations), 6 evaluations, 6 of them known" in said
     refused = CliRunner().invoke(main, ["explore", *more])
     assert refused.exit_code == 2
     assert "no model is given; required one or more models" in refused.stderr

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,10 @@ class Case:
 
 @dataclass(frozen=True)
 class In:
-    """An operand that is given.  low, high: limits of its values; scale: how it is quantised."""
+    """An operand that is given.  low, high: limits of its values; scale: how it is quantised.
+
+    Of bytes without limits all 256 are there, if there is room.
+    """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
@@ -67,6 +71,10 @@ class In:
         info = np.iinfo(self.dtype)
         full = (self.low, self.high) == (-3.0, 3.0)
         low, high = (info.min, info.max) if full and info.bits < 32 else (self.low, self.high)
+        if full and info.bits == 8 and prod(self.shape) >= 256:
+            return (
+                rng().permuted(np.resize(np.arange(low, high + 1), self.shape)).astype(self.dtype)
+            )
         if full and info.bits >= 32:
             low, high = -50, 50
         return rng().integers(int(low), int(high), self.shape, endpoint=True).astype(self.dtype)
