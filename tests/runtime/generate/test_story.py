@@ -25,11 +25,23 @@ def test_runs_and_blocks_are_counted_and_given_for_each_token() -> None:
     story.add(result(300), 2)
     story.add_block(result(90), 2)
     assert story.figures() == {
-        **{"text": "a", "tokens": [1, 2, 3], "prompt_tokens": 2, "ended": False},
-        **{"runs": 2, "wall_seconds": 1.0, "tokens_per_second": 0.25, "clock_hz": 50},
-        **{"cycles_per_token": 200.0, "macs_per_token": 30.0, "dram_bytes_per_token": 11.0},
-        **{"launches_per_token": 1.5, "host_seconds_per_token": 0.25},
-        **{"blocks": 1, "block_tokens": 2, "block_seconds": 0.5, "cycles_per_block_token": 45.0},
+        "text": "a",
+        "tokens": [1, 2, 3],
+        "prompt_tokens": 2,
+        "ended": False,
+        "runs": 2,
+        "wall_seconds": 1.0,
+        "tokens_per_second": 0.25,
+        "clock_hz": 50,
+        "cycles_per_token": 200.0,
+        "macs_per_token": 30.0,
+        "dram_bytes_per_token": 11.0,
+        "launches_per_token": 1.5,
+        "host_seconds_per_token": 0.25,
+        "blocks": 1,
+        "block_tokens": 2,
+        "block_seconds": 0.5,
+        "cycles_per_block_token": 45.0,
     }
 
 
