@@ -52,6 +52,8 @@ NOT_A_BYTE = -1
 """In place of a table, for integers."""
 PAIRS = 1 << 16
 """Pairs of two bytes."""
+TURNED = -1 - BYTES
+"""Each byte with all bits turned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +215,26 @@ def apply_table(x: Symbols, table: Array) -> Symbols:
 def of_pairs(table: Array, a: Symbols, b: Symbols) -> Symbols:
     """A function of two bytes: ``table`` int8[256, 256], by ``a`` and ``b``.
 
-    Which of the two comes first has no influence.  A function of two functions of the same pair is
-    one of that pair, and one of a byte and a known one is a table of that byte.
+    Which of the two comes first has no influence, nor whether a byte or -1 less it is one of them:
+    a difference is a sum.  A function of two functions of the same pair is one of that pair, and
+    one of a byte and a known one is a table of that byte.
     """
+    turned = np.array([row[0] >= 0 for row in TABLES.rows])
+    kinds = turned[a.tables] * 2 + turned[b.tables]
+    made = Symbols(*(np.empty(kinds.shape, np.int64) for _ in range(3)))
+    for kind in np.unique(kinds):
+        places, own = kinds == kind, table
+        first, second = (x.moved(itemgetter(places)) for x in (a, b))
+        if kind & 2:
+            own, first = own[::-1], apply_table(first, TURNED)
+        if kind & 1:
+            own, second = own[:, ::-1], apply_table(second, TURNED)
+        write(made, places, _of_pairs(own, first, second))
+    return made
+
+
+def _of_pairs(table: Array, a: Symbols, b: Symbols) -> Symbols:
+    """``of_pairs`` of bytes whose tables begin below 0."""
     wide = np.array([len(row) == PAIRS for row in TABLES.rows])
     nested = (a.roots == b.roots) & wide[a.tables] & wide[b.tables]
     swapped, same = a.values > b.values, a.values == b.values

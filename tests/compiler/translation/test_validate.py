@@ -62,6 +62,20 @@ def products(name: str, rows: int) -> onnx.ModelProto:
     return net.build({"x": ("int8", (1, rows, WIDTH))}, y)
 
 
+def test_a_difference_is_a_sum_with_a_turned_byte() -> None:
+    """As the graph has it: the program subtracts, and looks nothing up."""
+    net = Rows(4)
+    x = net.dequantize("x", F32(0.02), np.int8(3))
+    y = net.node("Sub", [net.linear(x, WIDTH, WIDTH), net.linear(x, WIDTH, WIDTH)])
+    y = net.quantize(net.node("Abs", [net.again(y, 0.1)]), F32(0.1), np.int8(0))
+    graph, part = compiled(net.build({"x": ("int8", (1, 4, WIDTH))}, y))
+    validate(graph, part)
+    (place,) = (n for n, i in enumerate(part.program) if isinstance(i, Vector) and i.m1 < 0)
+    other = replace(part.program[place], m1=-part.program[place].m1)
+    with pytest.raises(TranslationError, match="another function"):
+        validate(graph, part, [*part.program[:place], other, *part.program[place + 1 :]])
+
+
 @pytest.mark.parametrize(("name", "rows"), [("scores", 16), ("gated_heads", 9)])
 def test_products_of_two_activations_are_those_of_their_graph(name: str, rows: int) -> None:
     validate(*compiled(products(name, rows)))

@@ -16,6 +16,8 @@ ROUNDS, A_ROUND = 120, 500
 """Forms tried: as many in each round."""
 NEAR = 2e-3
 """Sums that are as near to half way, in units of the result, decide what a form is worth."""
+MOST_PAIRS = 1024
+"""Pairs looked at in each round, drawn from more: by ratios such as 1/6, 10,000 are near half way."""
 SMALLEST_PART = 8
 """Factors are at least as large as the largest possible ones over it."""
 DEVIATION = 1e-7
@@ -74,6 +76,9 @@ def scaled_forms(
     a, b, result = a[inside], b[inside], result[inside]
     if not len(result) or min(sums.a_ratio, sums.b_ratio) <= 0:
         return
+    if len(result) > MOST_PAIRS:
+        some = np.random.default_rng(1).choice(len(result), MOST_PAIRS, replace=False)
+        a, b, result = a[some], b[some], result[some]
     rng = np.random.default_rng(0)
     for _ in range(ROUNDS):
         unit = largest_unit * rng.uniform(1 / SMALLEST_PART, 1, A_ROUND)
