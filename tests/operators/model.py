@@ -33,6 +33,8 @@ NAMED: dict[str, Array] = {
     "groups": np.array([1, 2, 4, 6, 6]),
     "image": np.array([1, 8, 6, 6]),
     "rows": np.array([1, 8, 36]),
+    "short": np.array([1, 8, 3, 6]),
+    "earlier": np.array([0, 0, 4, 0, 0, 0]),
     "line": np.array([1, 1, 8]),
     "scales": np.array([1, 8, 1, 1]),
     "full": np.array([1, 8, 6, 6]),

@@ -1,6 +1,7 @@
 """Stored tensors in the order of dimensions that an operator takes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...ir import GraphBuilder
 from ...operators.indexing import Gather
@@ -14,12 +15,14 @@ from .values import NCHW_TO_NHWC, Floating, Integer, identity_order
 __all__ = [
     "columns_of_groups",
     "grouped",
+    "image_of_rows",
     "images",
     "is_as_made",
     "join_tensors",
     "model_shape",
     "permuted",
     "reshaped_order",
+    "rows_of_image",
     "to_model_order",
     "to_nhwc",
 ]
@@ -109,6 +112,25 @@ def columns_of_groups(graph: GraphBuilder, tensor: Integer, origin: str) -> Inte
     name = permuted(graph, tensor, GROUPS_LAST, origin)
     image = _moved(graph, Reshape((count, height, width * groups, channels)), name, origin)
     return Integer(image, NCHW_TO_NHWC, tensor.unsigned)
+
+
+def image_of_rows(graph: GraphBuilder, tensor: Integer, axis: int, origin: str) -> Integer:
+    """Rows along dimension ``axis`` of the model, of [N, C, W] (2) or [N, T, C] (1), as an image
+    [N, C, 1, W] one pixel high.
+    """
+    name = permuted(graph, tensor, (0, axis, 3 - axis), origin)
+    count, *size = graph.types[name].shape
+    image = _moved(graph, Reshape((count, 1, *size)), name, origin)
+    return replace(tensor, name=image, permutation=NCHW_TO_NHWC)
+
+
+def rows_of_image(
+    graph: GraphBuilder, image: Integer, axis: int, stem: str, origin: str
+) -> Integer:
+    """An NHWC image one pixel high as rows again, as ``image_of_rows`` was given them."""
+    count, _, *size = graph.types[image.name].shape
+    name = graph.node(Reshape((count, *size)), (image.name,), stem, origin)
+    return replace(image, name=name, permutation=(0, axis, 3 - axis))
 
 
 def permuted(

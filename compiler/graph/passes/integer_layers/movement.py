@@ -11,11 +11,13 @@ from ...operators.integer.windows import Pad
 from ...operators.movement import Concatenate, Expand, PadMode, PadTensor, Reshape, Slice, Transpose
 from .constant_tensors import as_tensor
 from .layouts import (
+    image_of_rows,
     is_as_made,
     join_tensors,
     model_shape,
     permuted,
     reshaped_order,
+    rows_of_image,
     to_model_order,
     to_nhwc,
 )
@@ -192,11 +194,34 @@ def recognise_pad(state: State, node: Node) -> Value:
     assert isinstance(operator, PadTensor)
     value = state.value(node.inputs[0])
     tensor = _stored(value)
-    before, after = operator.before, operator.after
-    if not any((*before, *after)):
+    if not any((*operator.before, *operator.after)):
         return value
+    if isinstance(tensor, Integer) and len(tensor.permutation) == 3:
+        return _padded_rows(state, node, operator, value, tensor)
     if isinstance(tensor, Floating) or len(tensor.permutation) != 4:
-        raise UnrecognisedError("required a quantised tensor of 4 dimensions")
+        raise UnrecognisedError("required a quantised tensor of 3 or 4 dimensions")
+    return _padded(state, node, operator, value, tensor)
+
+
+def _padded_rows(
+    state: State, node: Node, operator: PadTensor, value: Value, tensor: Integer
+) -> Value:
+    """A border at the ends of rows, as one beside an image one pixel high."""
+    before, after = operator.before, operator.after
+    axes = [axis for axis in range(3) if before[axis] or after[axis]]
+    if axes not in ([1], [2]):
+        raise UnrecognisedError(f"pads {[*before, *after]}; required borders of rows only")
+    (axis,) = axes
+    image = image_of_rows(state.builder, tensor, axis, node.origin)
+    wide = replace(operator, before=(0, 0, 0, before[axis]), after=(0, 0, 0, after[axis]))
+    padded = _stored(_padded(state, node, wide, with_tensor(value, image), image))
+    assert isinstance(padded, Integer)
+    rows = rows_of_image(state.builder, padded, axis, node.output, node.origin)
+    return with_tensor(value, rows)
+
+
+def _padded(state: State, node: Node, operator: PadTensor, value: Value, tensor: Integer) -> Value:
+    before, after = operator.before, operator.after
     plain = tensor.permutation == identity_order(4) and is_as_made(state.builder, tensor.name)
     order = identity_order(4) if plain else NCHW_TO_NHWC
     left = order[0], order[3]

@@ -175,12 +175,14 @@ class Multiplied:
 class WindowSums:
     """Sums of windows of a dequantised image, not divided yet.
 
-    groups: elements of the image that one of the model is the mean of.
+    groups: elements of the image that one of the model is the mean of.  of_rows: the image is one
+    pixel high, and rows in the model.
     """
 
     real: Real
     operator: WindowReduce
     groups: int = 1
+    of_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

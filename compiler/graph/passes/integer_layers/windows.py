@@ -12,7 +12,15 @@ from ...operators.movement import Reshape
 from ...operators.reductions import Reduce, ReduceFunction
 from ...operators.rows import SoftmaxRows
 from ...operators.windows import WindowFunction, WindowReduce
-from .layouts import columns_of_groups, model_shape, permuted, to_nhwc
+from .layouts import (
+    columns_of_groups,
+    image_of_rows,
+    is_as_made,
+    model_shape,
+    permuted,
+    rows_of_image,
+    to_nhwc,
+)
 from .state import State, UnrecognisedError
 from .values import (
     F32,
@@ -20,6 +28,8 @@ from .values import (
     Accumulated,
     Array,
     Averaged,
+    Integer,
+    Moved,
     Real,
     Softmaxed,
     Totals,
@@ -37,7 +47,6 @@ __all__ = [
     "undivided",
 ]
 
-NCW_TO_NWC = (0, 2, 1)
 ROWS_RANK = 3
 """Dimensions of rows of channels, [N, T, C]."""
 
@@ -46,21 +55,42 @@ STEPS = 64
 
 
 def recognise_window(state: State, node: Node) -> Value:
-    """The maximum or the sum of each window."""
+    """The maximum or the sum of each window of an image, or of rows, images one pixel high."""
     operator = node.operator
     assert isinstance(operator, WindowReduce)
+    of_rows = operator.axes == (2,)
+    if of_rows:
+        operator = _of_rows(operator)
     if operator.axes != (2, 3):
-        raise UnrecognisedError(f"windows over axes {list(operator.axes)}; required an image")
+        raise UnrecognisedError(
+            f"windows over axes {list(operator.axes)}; required an image or rows"
+        )
     if operator.dilations != (1, 1):
         raise UnrecognisedError(f"dilations {list(operator.dilations)}; required 1")
     if operator.function is not WindowFunction.MAX:
-        return _window_sums(state, node.inputs[0], operator)
+        return _window_sums(state, node, operator, of_rows)
     value, tensor = state.integer(node.inputs[0])
+    if of_rows:
+        tensor = image_of_rows(state.builder, tensor, 2, node.origin)
     name = to_nhwc(state.builder, tensor, node.origin)
     pool = MaxPool2d(_pair(operator.kernel), _pair(operator.strides), _sides(operator))
     name = state.builder.node(pool, (name,), node.output, node.origin)
     pooled = replace(tensor, name=name, permutation=NCHW_TO_NHWC)
+    if of_rows:
+        pooled = rows_of_image(state.builder, pooled, 2, node.output, node.origin)
     return replace(value, tensor=pooled) if isinstance(value, Real) else pooled
+
+
+def _of_rows(operator: WindowReduce) -> WindowReduce:
+    """The windows of an image that those of rows are."""
+    return replace(
+        operator,
+        axes=(2, 3),
+        kernel=(1, *operator.kernel),
+        strides=(1, *operator.strides),
+        pads=((0, 0), *operator.pads),
+        dilations=(1, *operator.dilations),
+    )
 
 
 def recognise_reduce(state: State, node: Node) -> Value:
@@ -100,10 +130,15 @@ def _groups(value: Value) -> Averaged | None:
     return value if plain else None
 
 
-def _window_sums(state: State, name: str, operator: WindowReduce) -> WindowSums:
+def _window_sums(state: State, node: Node, operator: WindowReduce, of_rows: bool) -> WindowSums:
+    (name,) = node.inputs
     groups = _groups(state.value(name))
     if groups is None:
-        return WindowSums(state.real(name), operator)
+        real = state.real(name)
+        if of_rows:
+            image = image_of_rows(state.builder, real.tensor, 2, node.origin)
+            real = replace(real, tensor=image)
+        return WindowSums(real, operator, of_rows=of_rows)
     count = groups.kernel[1]
     (tall, wide), (down, across) = operator.kernel, operator.strides
     rows, (left, right) = operator.pads
@@ -118,21 +153,33 @@ def _window_sums(state: State, name: str, operator: WindowReduce) -> WindowSums:
 
 def _largest(state: State, node: Node, operator: Reduce) -> Value:
     value, tensor = state.integer(node.inputs[0])
-    shape, axes = model_shape(state.builder, tensor), operator.axes
+    builder, axes = state.builder, operator.axes
+    shape, rows = model_shape(builder, tensor), None
+    if len(shape) == ROWS_RANK and axes in ((1,), (2,)) and not _in_lanes(state, tensor, axes[0]):
+        (rows,) = axes
+        tensor = image_of_rows(builder, tensor, rows, node.origin)
+        shape, axes = model_shape(builder, tensor), (2, 3)
     if len(shape) != 4 or not set(axes) <= {2, 3} or not (operator.keep or len(axes) == 2):
         raise UnrecognisedError(
             f"the maximum over axes {list(axes)} of {len(shape)}; required the height and width "
-            "of an image"
+            "of an image, or the length of rows"
         )
     kernel = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
-    name = to_nhwc(state.builder, tensor, node.origin)
+    name = to_nhwc(builder, tensor, node.origin)
     pool = MaxPool2d(_pair(kernel), (1, 1), (0, 0, 0, 0))
-    name = state.builder.node(pool, (name,), node.output, node.origin)
+    name = builder.node(pool, (name,), node.output, node.origin)
     pooled = replace(tensor, name=name, permutation=NCHW_TO_NHWC)
     if not operator.keep:
-        name = state.builder.node(Reshape(shape[:2]), (name,), node.output, node.origin)
+        name = builder.node(Reshape(shape[:2]), (name,), node.output, node.origin)
         pooled = replace(tensor, name=name, permutation=identity_order(2))
+    elif rows:
+        pooled = rows_of_image(builder, pooled, rows, node.output, node.origin)
     return replace(value, tensor=pooled) if isinstance(value, Real) else pooled
+
+
+def _in_lanes(state: State, tensor: Integer, axis: int) -> bool:
+    """Whether dimension ``axis`` of the model is what a layer made as channels."""
+    return tensor.permutation[-1] == axis and is_as_made(state.builder, tensor.name)
 
 
 def recognise_softmax(state: State, node: Node) -> Value:
@@ -146,7 +193,7 @@ def recognise_softmax(state: State, node: Node) -> Value:
 
 def divided(
     state: State, sums: WindowSums | Totals, divisor: Array, origin: str
-) -> Averaged | Accumulated:
+) -> Averaged | Accumulated | Moved:
     """Sums as means, if ``divisor`` says how many elements each is of.
 
     Raises UnrecognisedError.
@@ -166,18 +213,23 @@ def divided(
         ):
             raise wrong
         counts = False
-    return Averaged(
-        sums.real,
-        NCHW_TO_NHWC,
-        kernel,
-        _pair(operator.strides),
-        _sides(operator),
-        rounds_mean=True,
-        counts=counts,
+    strides, pads = _pair(operator.strides), _sides(operator)
+    means = Averaged(
+        sums.real, NCHW_TO_NHWC, kernel, strides, pads, rounds_mean=True, counts=counts
     )
+    if not sums.of_rows:
+        return means
+    count, channels, _, width = model_shape(state.builder, sums.real.tensor)
+    length = (width + pads[1] + pads[3] - kernel[1]) // strides[1] + 1
+    return _moved_to_rows(means, (count, channels, length), origin)
 
 
-def undivided(state: State, totals: Totals, origin: str) -> Averaged | Accumulated:
+def _moved_to_rows(means: Averaged, shape: tuple[int, ...], origin: str) -> Moved:
+    """Means of an image that is one pixel high, as rows of ``shape``."""
+    return Moved(means, (Node(Reshape(shape), (), f"{origin}/rows", origin),))
+
+
+def undivided(state: State, totals: Totals, origin: str) -> Averaged | Accumulated | Moved:
     """Sums as means of as many times the scale.  Raises UnrecognisedError."""
     shape = model_shape(state.builder, totals.real.tensor)
     count = F32(np.prod([shape[axis] for axis in totals.axes]))
@@ -185,12 +237,21 @@ def undivided(state: State, totals: Totals, origin: str) -> Averaged | Accumulat
     return _mean(state, replace(totals, real=real), np.array(count), origin)
 
 
-def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged | Accumulated:
-    rank, axes = len(totals.real.tensor.permutation), totals.axes
-    channels_first = totals.real.tensor.permutation == NCW_TO_NWC
-    if rank == ROWS_RANK and axes == (1 + channels_first,) and not totals.keeps:
-        real = _rows_as_columns(state, totals.real, origin)
-        return _mean(state, Totals(real, (2, 3), keeps=False), divisor, origin)
+def _mean(
+    state: State, totals: Totals, divisor: Array, origin: str
+) -> Averaged | Accumulated | Moved:
+    tensor, axes = totals.real.tensor, totals.axes
+    rank = len(tensor.permutation)
+    if rank == ROWS_RANK and axes in ((1,), (2,)) and not _in_lanes(state, tensor, axes[0]):
+        image = image_of_rows(state.builder, tensor, axes[0], origin)
+        real = replace(totals.real, tensor=image)
+        means = _mean(state, Totals(real, (2, 3), totals.keeps), divisor, origin)
+        if not totals.keeps:
+            return means
+        assert isinstance(means, Averaged)
+        count, channels, *_ = model_shape(state.builder, image)
+        shape = (count, 1, channels) if axes == (1,) else (count, channels, 1)
+        return _moved_to_rows(means, shape, origin)
     if rank == 4 and axes == (1,) and totals.keeps:
         return _mean_of_channels(state, totals.real, divisor, origin)
     part = len(axes) == 1 and totals.keeps and axes[0] in (2, 3)
@@ -217,17 +278,6 @@ def _mean(state: State, totals: Totals, divisor: Array, origin: str) -> Averaged
         rounds_mean=False,
         keeps=totals.keeps,
     )
-
-
-def _rows_as_columns(state: State, real: Real, origin: str) -> Real:
-    """Rows [N, T, C], or [N, C, T] that lie so, as an image of T columns."""
-    order = real.tensor.permutation
-    order = order if order == NCW_TO_NWC else (0, 1, 2)
-    rows = permuted(state.builder, real.tensor, order, origin)
-    count, length, channels = state.builder.types[rows].shape
-    shape = Reshape((count, 1, length, channels))
-    image = state.builder.node(shape, (rows,), f"{rows}/image", origin)
-    return replace(real, tensor=replace(real.tensor, name=image, permutation=NCHW_TO_NHWC))
 
 
 def scaled_mean(state: State, mean: Averaged, factors: Array, origin: str) -> Accumulated:

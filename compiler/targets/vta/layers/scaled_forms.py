@@ -17,7 +17,7 @@ ROUNDS, A_ROUND = 120, 500
 NEAR = 2e-3
 """Sums that are as near to half way, in units of the result, decide what a form is worth."""
 MOST_PAIRS = 1024
-"""Pairs looked at in each round, drawn from more: by ratios such as 1/6, 10,000 are near half way."""
+"""Pairs looked at in each round, of perhaps more: ratios such as 1/6 bring 10,000 near half way."""
 SMALLEST_PART = 8
 """Factors are at least as large as the largest possible ones over it."""
 DEVIATION = 1e-7
