@@ -1,6 +1,6 @@
 """The command ``dovetail compile``."""
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,12 @@ from .records import record_paths, records_option
 from .target_options import GPUS, require_cpu_code, require_target
 
 if TYPE_CHECKING:
-    from dovetail.runtime.module import Module
+    from dovetail.runtime.module import Module, Placement
 
 __all__ = ["compile_command"]
+
+FOLLOWING = ("it is part of another", "it reads the ", "runs on the host")
+"""How the reasons of nodes begin that run on the CPU because others do, or on the host."""
 
 
 @click.command("compile")
@@ -141,12 +144,8 @@ def compile_command(
         return
     placement = [each._asdict() for each in module.placement]
     beside = [each for each in module.placement if each.where == "cpu"]
-    if beside and not as_json:
-        headings = {"node": "left", "operator": "left", "reason": "left", "MACs": "right"}
-        rows: list[tuple[object, ...]] = [
-            (each.node, each.operator, each.reason, f"{each.macs:,}") for each in beside
-        ]
-        human.print(table("On the CPU", headings, rows))
+    if not as_json:
+        _report_beside(beside)
     asked = sum(each.macs for each in module.placement)
     own = asked - sum(each.macs for each in beside)
     parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]
@@ -182,6 +181,24 @@ def compile_command(
         human.print(
             f"{cycles:,} cycles a run{f' of {batch} images' * (batch > 1)}: "
             f"{figures['images_per_second']:,.1f} images a second"
+            f"{', parts of the CPU not counted' * (len(parts) < len(module.parts))}"
+        )
+
+
+def _report_beside(beside: Sequence["Placement"]) -> None:
+    """Nodes that run on the CPU for a reason of their own, and how many go with them."""
+    own = [each for each in beside if each.macs or not each.reason.startswith(FOLLOWING)]
+    headings = {"node": "left", "operator": "left", "reason": "left", "MACs": "right"}
+    rows: list[tuple[object, ...]] = [
+        (each.node, each.operator, each.reason, f"{each.macs:,}") for each in own
+    ]
+    if not rows:
+        return
+    human.print(table("On the CPU", headings, rows))
+    if len(own) < len(beside):
+        human.print(
+            f"{len(beside) - len(own)} more nodes there, or on the host, convert, move or follow "
+            "what others compute (--json lists them)"
         )
 
 

@@ -66,8 +66,9 @@ class Vta:
             placed = place_nodes(graph, own, costs_of(self.config))
             if not any(placed.own):
                 reasons = [each.reason for each in refusals.values() if each.reason != RUNS_ON_HOST]
-                reasons.append("no node of the model runs on the accelerator; compile it for cpu")
-                raise UnsupportedOperatorError(found.problem or reasons[0])
+                problems = [found.problem] if found.problem else reasons[:1]
+                problems.append("no node of the model runs on the accelerator; compile it for cpu")
+                raise UnsupportedOperatorError("; ".join(problems))
             pieces = cut(placed, beside=lambda node: isinstance(node.operator, ON_HOST))
             more = self._refusals(graph, pieces)
             if not more:

@@ -11,8 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from dovetail.compiler.cli.compile import FOLLOWING
 from dovetail.compiler.cli.output import human
 from tests.end_to_end.models import Network
+from tests.operators.cases import CASES
+from tests.operators.model import quantised
 
 from .commands import invoke, refused
 
@@ -41,6 +44,24 @@ def test_a_module_of_kernels_is_described(digits_model: Path, tmp_path: Path) ->
     assert figures["launches"] >= figures["kernels"] > 5
     assert figures["bytes"] == output.stat().st_size
     assert f"opencl, {figures['kernels']} kernels" in " ".join(invoke(*arguments).stderr.split())
+
+
+def test_nodes_on_the_cpu_are_told_with_the_reasons_of_their_own(tmp_path: Path) -> None:
+    (case,) = (each for each in CASES if each.title == "Max of two tensors")
+    onnx.save(quantised(case)[0], tmp_path / "model.onnx")
+    arguments = ("compile", tmp_path / "model.onnx", "--target", "vta:tiny", "-o", tmp_path / "m")
+    beside = [
+        each
+        for each in json.loads(invoke(*arguments, "--json").stdout)["placement"]
+        if each["where"] == "cpu"
+    ]
+    told = [each for each in beside if not each["reason"].startswith(FOLLOWING)]
+    said = invoke(*arguments).stderr
+    assert 0 < len(told) < len(beside)
+    assert all(each["node"] in said for each in told)
+    assert FOLLOWING[0] not in said
+    assert f"{len(beside) - len(told)} more nodes there, or on the host" in said
+    assert "images a second, parts of the CPU not counted" in said
 
 
 def test_a_terminal_shows_where_the_compilation_is(

@@ -1,9 +1,11 @@
 """Where the accelerator's target puts the layers of a model, and what it says of each."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError, TargetError, UnsupportedOperatorError
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.front.source import Imported
@@ -95,3 +97,16 @@ def test_open_sizes_are_refused() -> None:
 
     with pytest.raises(ModelError, match="fixed sizes only"):
         find_vta("tiny").compile_open(Never(), {}, CompileOptions())  # type: ignore[arg-type]
+
+
+def test_a_model_of_16_bits_is_refused_with_what_to_try() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> agraph (float[1, 4] x) => (y)
+        <float s = {0.5}, uint16 z = {7}> {
+            q = QuantizeLinear (x, s, z)
+            y = DequantizeLinear (q, s, z)
+        }"""
+    )
+    told = "quantises to uint16; required int8 or uint8; no node of the .*; compile it for cpu"
+    with pytest.raises(UnsupportedOperatorError, match=told):
+        compile(model, "vta:tiny")
