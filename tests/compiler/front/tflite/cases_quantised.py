@@ -25,6 +25,8 @@ def functions_of_int16() -> Iterator[Case]:
         yield case(kind, [_sixteen(3, 300, low=1, high=32767)], [out])
     for kind in ("LOGISTIC", "TANH"):
         yield case(kind, [x], [Out("int16", 1 / 32768)])
+        far = In((3, 300), "int16", 5_000, 13_000, scale=0.0009)  # where samples end
+        yield case(kind, [far], [Out("int16", 1 / 32768)])
     for approximate in (False, True):
         yield case("GELU", [x], [out], "GeluOptions", {"Approximate": approximate})
     yield case("LEAKY_RELU", [x], [out], "LeakyReluOptions", {"Alpha": 0.3})

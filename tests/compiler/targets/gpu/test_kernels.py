@@ -79,6 +79,11 @@ REFUSED = [
         "      t[j] = 1.0:float32\n    for k in 32 thread:\n      y[i, k] = t[k]",
         "t: threads of a block use an array of their block, which is local; required shared",
     ),
+    (
+        "for i in 8 block:\n  alloc t: float32[] local:\n    t[] = 1.0:float32\n"
+        "    invoke barrier()\n    for k in 32 thread:\n      y[i, k] = t[]",
+        "t: threads of a block use an array of their block, which is local; required shared",
+    ),
 ]
 
 
