@@ -8,6 +8,7 @@ from onnx import numpy_helper
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 from dovetail.compiler.front.onnx.model import import_model
+from dovetail.compiler.front.onnx.wellformed import LARGEST_OPSET, NEWEST, require_wellformed
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.runtime import run
 
@@ -64,6 +65,30 @@ def test_an_opset_that_there_is_not_is_refused(opset: int) -> None:
     model = _model("y = Abs (x)")
     model.opset_import[0].version = opset
     _refused(model, rf"the model is of opset {opset} of ai.onnx; required 1 to \d+")
+
+
+@pytest.mark.parametrize(("domain", "most"), [("", NEWEST), ("own", LARGEST_OPSET)])
+def test_the_newest_opset_is_taken_and_none_behind_it(domain: str, most: int) -> None:
+    model = _model("y = Abs (x)")
+    model.opset_import.add(domain="own", version=1)
+    (entry,) = (each for each in model.opset_import if each.domain == domain)
+    entry.version = most
+    require_wellformed(model)
+    entry.version = most + 1
+    said = f"opset {most + 1} of {domain or 'ai.onnx'}; required 1 to {most};"
+    _refused(model, f"the model is of {said}")
+
+
+def test_functions_are_looked_at_too() -> None:
+    text = HEAD.replace('"com.microsoft"', '"l"') + "(float[2] x) => (float[2] y) { y = l.f (x) }"
+    text += ' <domain: "l", opset_import: ["": 18]> f (a) => (b) { b = Abs (a) }'
+    model = onnx.parser.parse_model(text)
+    require_wellformed(model)
+    model.functions[0].opset_import[0].version = 99
+    _refused(model, "function 'f' is of opset 99 of ai.onnx")
+    model.functions[0].opset_import[0].version = 18
+    model.functions[0].node[0].output[0] = "a"
+    _refused(model, "function 'f' defines 'a' twice")
 
 
 def test_two_opsets_of_one_domain_are_refused() -> None:
