@@ -119,7 +119,7 @@ class _Steps:
         rows: Sequence[int],
         rings: Mapping[str, RowRing],
     ) -> None:
-        self._first, self._strips, self._rows, self._rings = first, strips, rows, rings
+        self._first, self._rows, self._rings = first, rows, rings
         self._done = {first + number: 0 for number in range(len(strips))}
         self._made = dict.fromkeys(rings, 0)
         """Strips of each layer, and rows of each activation, so far."""

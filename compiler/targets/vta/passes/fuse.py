@@ -66,7 +66,6 @@ class Partition:
 
     sources: host nodes from inputs to the tensors that go to the accelerator.  results: from the
     tensors that come back to outputs.  All these tensors are int8, NHWC or [1, C].
-    aliases: name of a tensor to the name of the one with the same elements.
     views: name of a tensor to the part of another that it is.
     appended: the nodes whose operands are parts of their results in DRAM.
     """
@@ -74,7 +73,6 @@ class Partition:
     sources: tuple[Chain, ...]
     layers: tuple[Layer, ...]
     results: tuple[Chain, ...]
-    aliases: dict[str, str]
     views: Mapping[str, View] = field(default_factory=dict)
     appended: tuple[Node, ...] = ()
 
@@ -160,7 +158,7 @@ def fuse(graph: Graph) -> Partition:
         activations = tuple(aliases.get(name, name) for name in read)
         layers.append(Layer(nodes, activations, nodes[-1].output))
     layers = _with_sums(graph, layers)
-    return Partition(cut.sources, tuple(layers), cut.results, aliases, views, tuple(appended))
+    return Partition(cut.sources, tuple(layers), cut.results, views, tuple(appended))
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
