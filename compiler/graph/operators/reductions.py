@@ -95,7 +95,8 @@ def neutral(function: ReduceFunction, dtype: np.dtype[Any]) -> int | float | boo
 class ArgReduce:
     """The position along ``axis`` of the largest or smallest element, int64; the axis vanishes.
 
-    last: of equal elements the last, not the first.
+    last: of equal elements the last, not the first.  NaN is found only where it stands first, as in
+    ONNX Runtime: no other is larger or smaller than it, nor it than they.
     """
 
     function: ReduceFunction
@@ -117,13 +118,16 @@ class ArgReduce:
         return (TensorType((*x.shape[: self.axis], *x.shape[self.axis + 1 :]), DType.INT64),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """NumPy's ``argmax`` or ``argmin``."""
+        """Where the best element that is no NaN stands."""
         (x,) = inputs
-        find = np.argmax if self.function is ReduceFunction.MAX else np.argmin
-        if not self.last:
-            return (np.asarray(find(x, axis=self.axis), np.int64),)
-        found = find(np.flip(x, self.axis), axis=self.axis)
-        return (np.asarray(x.shape[self.axis] - 1 - found, np.int64),)
+        best = np.fmax if self.function is ReduceFunction.MAX else np.fmin
+        hits = x == best.reduce(x, axis=self.axis, keepdims=True)
+        if self.last:
+            found = x.shape[self.axis] - 1 - np.flip(hits, self.axis).argmax(self.axis)
+        else:
+            found = hits.argmax(self.axis)
+        first = x.take(0, self.axis)
+        return (np.where(first == first, found, 0).astype(np.int64),)
 
 
 RUNNING = {

@@ -1,11 +1,30 @@
 """Definitions of all operators, and of the groups of networks: serial loops that mean the same."""
 
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dovetail.compiler.define.group import define_group
 from dovetail.compiler.define.table import ANCHORS, ELEMENTS
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.elementwise import (
+    Binary,
+    BinaryFunction,
+    Unary,
+    UnaryFunction,
+)
+from dovetail.compiler.graph.operators.protocol import TensorOperator
+from dovetail.compiler.graph.operators.reductions import (
+    ArgReduce,
+    Cumulative,
+    Reduce,
+    ReduceFunction,
+)
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import For, Function, Invoke, LoopKind
@@ -13,6 +32,8 @@ from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 
 from .operators import CASES, Case
+
+MIN, MAX = ReduceFunction.MIN, ReduceFunction.MAX
 
 
 def is_plain(function: Function) -> bool:
@@ -27,9 +48,8 @@ def test_every_operator_has_a_case() -> None:
     assert {type(operator) for operator, _ in CASES} == {*ANCHORS, *ELEMENTS}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: type(case[0]).__name__)
-def test_a_definition_is_plain_and_means_what_numpy_says(case: Case) -> None:
-    operator, arrays = case
+def compare(operator: TensorOperator, arrays: Sequence[Any]) -> None:
+    """What the loops of a definition compute with what the operator means."""
     builder = GraphBuilder()
     names = [
         builder.input(f"x{n}", TensorType(np.shape(array), str(np.asarray(array).dtype)))
@@ -48,3 +68,35 @@ def test_a_definition_is_plain_and_means_what_numpy_says(case: Case) -> None:
     results = dict(zip(definition.outputs, found.values(), strict=True))
     for name, expected in zip(outputs, operator.evaluate(list(arrays)), strict=True):
         np.testing.assert_allclose(results[name], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: type(case[0]).__name__)
+def test_a_definition_is_plain_and_means_what_numpy_says(case: Case) -> None:
+    compare(*case)
+
+
+ODD = np.array([1, np.nan, 3, np.inf, -np.inf, -0.0, 2, 3, np.nan, -2, 0, 3], np.float32)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        *(ArgReduce(each, 1, last) for each in (MIN, MAX) for last in (False, True)),
+        *(Reduce(each, (1,), True) for each in (MIN, MAX, ReduceFunction.SUM)),
+        *(Cumulative(each, 1) for each in (MIN, MAX)),
+        *map(Unary, UnaryFunction),
+        *map(Binary, BinaryFunction),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_none_mean_the_same_in_loops(operator: TensorOperator) -> None:
+    rows = np.stack([np.roll(ODD, step) for step in range(len(ODD))])
+    rows[3] = np.nan
+    arrays = [rows, np.roll(rows, 5, 1)] if isinstance(operator, Binary) else [rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            operator.result(tuple(TensorType(each.shape, DType.FLOAT32) for each in arrays))
+        except GraphError:
+            return  # not of floats
+        compare(operator, arrays)
