@@ -105,7 +105,10 @@ class WindowReduce(_Windows):
 
 @dataclass(frozen=True, slots=True)
 class WindowArgMax(_Windows):
-    """Where the first maximum of each window is: int64, row-major over the sizes of ``axes``."""
+    """Where the first maximum of each window is: int64, row-major over the sizes of ``axes``.
+
+    NaN is larger than all numbers, as the maximum is NaN then.
+    """
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """One index a window."""
@@ -123,8 +126,9 @@ class WindowArgMax(_Windows):
         values, indices = self.windows(x, lowest(x.dtype)), self.windows(places, -1)
         flat = (*values.shape[: x.ndim], -1)
         candidates = np.where(indices.reshape(flat) < 0, -1, 0)
-        best = values.reshape(flat).max(axis=-1, keepdims=True)
-        hits = (values.reshape(flat) == best) & (candidates == 0)
+        values = values.reshape(flat)
+        best = values.max(axis=-1, keepdims=True)
+        hits = ((values == best) | (values != values)) & (candidates == 0)
         first = hits.argmax(axis=-1)[..., None]
         return (np.take_along_axis(indices.reshape(flat), first, axis=-1)[..., 0],)
 

@@ -25,6 +25,7 @@ from dovetail.compiler.graph.operators.reductions import (
     Reduce,
     ReduceFunction,
 )
+from dovetail.compiler.graph.operators.windows import WindowArgMax, WindowFunction, WindowReduce
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import For, Function, Invoke, LoopKind
@@ -84,6 +85,8 @@ ODD = np.array([1, np.nan, 3, np.inf, -np.inf, -0.0, 2, 3, np.nan, -2, 0, 3], np
         *(ArgReduce(each, 1, last) for each in (MIN, MAX) for last in (False, True)),
         *(Reduce(each, (1,), True) for each in (MIN, MAX, ReduceFunction.SUM)),
         *(Cumulative(each, 1) for each in (MIN, MAX)),
+        WindowArgMax((0, 1), (2, 3), (1, 2), (2, 1), ((1, 0), (0, 1))),
+        WindowReduce((0, 1), (2, 3), (1, 2), (2, 1), ((1, 0), (0, 1)), WindowFunction.MAX),
         *map(Unary, UnaryFunction),
         *map(Binary, BinaryFunction),
     ],
