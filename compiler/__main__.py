@@ -58,7 +58,7 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="dovetail")
 def main() -> None:
-    """Quantise networks, compile them for the Dovetail accelerator or CPUs, and run them."""
+    """Quantise networks, compile them for the Dovetail accelerator, CPUs or GPUs, and run them."""
 
 
 if __name__ == "__main__":

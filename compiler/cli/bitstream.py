@@ -55,13 +55,16 @@ class _BoardOption(click.Option):
 @click.command()
 @click.option("--board", "board_name", required=True, type=_Board(), cls=_BoardOption)
 @click.option(
-    "--config", "config_name", metavar="FILE.toml", help="An accelerator in place of the board's."
+    "--config",
+    "config_name",
+    metavar="FILE.toml",
+    help="Your own accelerator instead of the board's.",
 )
 @click.option("-o", "--output", type=PATH, required=True, help="Folder for the files.")
-@click.option("--seeds", default=8, show_default=True, help="Placements to try, at most.")
-@click.option("--first-seed", type=int, help="The first one's seed, instead of the board's.")
-@click.option("--jobs", default=2, show_default=True, help="Placements at a time.")
-@click.option("--program", is_flag=True, help=f"Load it into the board, with {LOADER}.")
+@click.option("--seeds", default=8, show_default=True, help="Most placements to try.")
+@click.option("--first-seed", type=int, help="Seed of the first placement.  Default: the board's.")
+@click.option("--jobs", default=2, show_default=True, help="Placements to run at a time.")
+@click.option("--program", is_flag=True, help=f"Load the bitstream into the board, with {LOADER}.")
 @click.option("--count", is_flag=True, help="Zynq: count cells with Yosys, in manifest.json.")
 @json_option
 @clear_errors

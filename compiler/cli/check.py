@@ -18,7 +18,7 @@ __all__ = ["check"]
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
 @dimensions_option
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code.")
-@click.option("--cpu-level", default="native", help="The CPU the code is for.")
+@click.option("--cpu-level", default="native", help="CPU that the code is for.")
 @click.option(
     "--tolerance",
     type=NOT_NEGATIVE,
@@ -39,8 +39,8 @@ def check(
 ) -> None:
     """Compare machine code of MODEL with the graph interpreter, kernel by kernel.
 
-    Each kernel runs on what the interpreter gives for its operands, so that a difference belongs
-    to it alone.  Differences are relative to the tensor's largest magnitude.
+    Each kernel runs on operands from the interpreter, so a difference is the fault of that kernel
+    alone.  Differences are relative to the tensor's largest magnitude.
     """
     from dovetail.isa.cache import cache_directory
 

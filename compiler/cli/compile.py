@@ -39,7 +39,7 @@ FOLLOWING = ("it is part of another", "it reads the ", "runs on the host")
     show_default=True,
 )
 @click.option("-o", "--output", type=PATH, required=True, help="FILE.dvt")
-@click.option("--dump", type=PATH, help="Folder for every intermediate form.")
+@click.option("--dump", type=PATH, help="Folder that every intermediate form is written to.")
 @dimensions_option
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
@@ -50,26 +50,31 @@ FOLLOWING = ("it is part of another", "it reads the ", "runs on the host")
 @click.option(
     "--tokens",
     type=click.IntRange(2, 1024),
-    help="Tokens of a prompt that a decoder (ONNX) reads at once, for generate --blocks: 17, 33, "
-    "and so on.",
+    help="Tokens of a prompt that a decoder (ONNX) reads at once (17, 33, ...), for generate "
+    "--blocks.",
 )
-@click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
+@click.option("--cpu-level", default="native", help="CPU that the code is for (cpu).")
 @click.option(
-    "--most-work", type=POSITIVE, metavar="NUMBER", help="Elements a run may read and write (cpu)."
+    "--most-work",
+    type=POSITIVE,
+    metavar="NUMBER",
+    help="Elements that a run may read and write (cpu).",
 )
 @click.option(
     "--plans",
     type=PATH,
-    help="File of plans (vta): known ones are used again, new ones added.",
+    help="File of plans (vta): those in it are used again, new ones are added.",
 )
 @click.option(
     "--effort",
     type=click.FloatRange(0, 100),
     default=1,
     show_default=True,
-    help="Programs tried for a fast one (vta); 0 compiles soonest.",
+    help="How many programs to try for a fast one (vta); 0 compiles fastest.",
 )
-@click.option("--no-winograd", is_flag=True, help="Only direct convolutions: more exact (cpu).")
+@click.option(
+    "--no-winograd", is_flag=True, help="Use only direct convolutions, which are more exact (cpu)."
+)
 @click.option(
     "--most-compile-seconds", type=POSITIVE, metavar="NUMBER", help="Time that compiling may take."
 )
@@ -80,10 +85,10 @@ FOLLOWING = ("it is part of another", "it reads the ", "runs on the host")
     "--precision",
     type=click.Choice(["fp32", "fp16", "bf16"]),
     default="fp32",
-    help="Floats of a float32 model in memory, and in products (opencl, cuda, webgpu).",
+    help="Type of a float32 model's floats in memory and in products (opencl, cuda, webgpu).",
     show_default=True,
 )
-@click.option("--gpu", default="", help="Part of the name of the GPU whose records hold.")
+@click.option("--gpu", default="", help="Part of the name of the GPU whose records to use.")
 @records_option
 @json_option
 @clear_errors

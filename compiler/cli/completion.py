@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "fish")
 @json_option
 @click.pass_context
 def completion(context: click.Context, shell: str, as_json: bool) -> None:
-    """Print the script by which SHELL completes the words of this command.
+    """Print a script that makes SHELL complete the words of this command.
 
     For bash: dovetail completion bash > ~/.local/share/bash-completion/completions/dovetail
     """

@@ -73,8 +73,8 @@ def check(file: Path, as_json: bool) -> None:
 
 @config.command()
 @click.argument("file", type=PATH)
-@click.option("--base", default="zynq7020", show_default=True, help="NAME or FILE to begin with.")
-@click.option("--force", is_flag=True, help="Replace FILE when it is there.")
+@click.option("--base", default="zynq7020", show_default=True, help="NAME or FILE to start from.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @json_option
 @clear_errors
 def new(file: Path, base: str, force: bool, as_json: bool) -> None:

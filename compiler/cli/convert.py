@@ -19,10 +19,9 @@ __all__ = ["convert"]
 @json_option
 @clear_errors
 def convert(model: Path, output: Path, dims: tuple[str, ...], as_json: bool) -> None:
-    """Write MODEL, a file of any front end, as ONNX of fixed shapes.
+    """Write MODEL, a file of any front end, as ONNX with fixed shapes.
 
-    Inputs and outputs have their names.  Images have their channels first inside; a model that
-    takes them with channels last still does.
+    Inputs and outputs keep their names and layouts; inside the model, images are channels-first.
     """
     from dovetail.runtime.files import write_whole
 

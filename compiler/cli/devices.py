@@ -20,12 +20,12 @@ __all__ = ["devices"]
     "ports",
     multiple=True,
     metavar="PORT[,BAUD]",
-    help="Ask this serial port too, whatever is plugged in there; any number of times.",
+    help="Also ask this serial port, whatever is plugged in there; may be repeated.",
 )
 @json_option
 @clear_errors
 def devices(ports: tuple[str, ...], as_json: bool) -> None:
-    """List devices, configurations, the GPUs found, and the boards that are plugged in."""
+    """List devices, configurations, GPUs, and the boards that are plugged in."""
     from dovetail.isa.configs import CONFIGS
     from dovetail.runtime.devices import DEVICES
     from dovetail.runtime.gpu.find import find_gpus

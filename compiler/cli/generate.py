@@ -25,45 +25,45 @@ __all__ = ["generate"]
     help="llama2.c's (.bin) or Hugging Face's (tokenizer.json). Default: bytes are tokens.",
 )
 @click.option(
-    "--target", default="vta", help="For a MODEL that is not a module.", show_default=True
+    "--target", default="vta", help="Target, if MODEL is not a module.", show_default=True
 )
 @click.option("--device", help="sim, rtl, cpu or opencl. Default: the first that can run it.")
 @click.option(
     "--steps",
     type=click.IntRange(0),
-    help="Tokens beside the prompt's, at most. Default: until the model ends the text.",
+    help="Most tokens after the prompt. Default: until the model ends the text.",
 )
 @click.option(
     "--temperature",
     type=float,
     default=0.0,
-    help="Tokens are drawn by softmax(logits / temperature); 0: the likeliest one.",
+    help="Draw tokens by softmax(logits / temperature); 0: take the likeliest.",
     show_default=True,
 )
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
-    help="The drawn tokens are those of this seed.",
+    help="Seed of the drawn tokens.",
     show_default=True,
 )
 @dimensions_option
 @click.option(
     "--blocks",
     metavar="NUMBER|FILE",
-    help="Read the prompt in blocks: of so many tokens (17, 33, ...), or by the FILE.dvt that "
+    help="Read the prompt in blocks of NUMBER tokens (17, 33, ...), or with the FILE.dvt that "
     "compile --tokens made of this model.",
 )
-@click.option("--token", metavar="INPUT", help="The input for the token, if its name hides it.")
-@click.option("--position", metavar="INPUT", help="Likewise for the token's position.")
-@click.option("--mask", metavar="INPUT", help="Likewise for the mask of positions.")
-@click.option("--logits", metavar="OUTPUT", help="Likewise the output of logits.")
+@click.option("--token", metavar="INPUT", help="Input for the token, if its name does not tell.")
+@click.option("--position", metavar="INPUT", help="Input for the token's position, likewise.")
+@click.option("--mask", metavar="INPUT", help="Input for the mask of positions, likewise.")
+@click.option("--logits", metavar="OUTPUT", help="Output of the logits, likewise.")
 @click.option(
     "--cache",
     "caches",
     multiple=True,
     metavar="INPUT=OUTPUT[:AXIS]",
-    help="A cache, what a run adds to it, and the axis of positions.",
+    help="A cache's input, the output that a run adds to it, and the axis of positions.",
 )
 @json_option
 @clear_errors
@@ -85,9 +85,9 @@ def generate(
     caches: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Let MODEL, a language model (.dvt, or a model, which is compiled first), go on with a text.
+    """Continue a text with MODEL, a language model (.dvt, or a model, which is compiled first).
 
-    MODEL takes one token a run, and caches of keys and values, which this command keeps.
+    MODEL takes one token a run, and has caches of keys and values, which this command keeps.
     """
     from dovetail.runtime.generate.generator import Generator
     from dovetail.runtime.generate.roles import Named

@@ -16,15 +16,15 @@ __all__ = ["inspect"]
 
 @click.command()
 @click.argument("file", type=PATH)
-@click.option("--target", default="vta", show_default=True, help="For a FILE that is a model.")
+@click.option("--target", default="vta", show_default=True, help="Target, if FILE is a model.")
 @click.option("--key", type=PATH, metavar="KEY.pub", help="Check FILE's signature.")
 @json_option
 @clear_errors
 def inspect(file: Path, target: str, key: Path | None, as_json: bool) -> None:
     """Show what is in FILE, a module (.dvt) or a model (.onnx, .tflite, .pt2), without running it.
 
-    Inputs, outputs, operators, parts with their sizes, the share of the multiply-accumulates on the
-    accelerator, and who signed it.
+    Shows inputs, outputs, operators, parts with their sizes, the share of the multiply-accumulates
+    on the accelerator, and who signed the file.
     """
     from .facts import model_facts, module_facts
 

@@ -19,21 +19,27 @@ __all__ = ["run"]
 
 @click.command()
 @click.argument("module", type=PATH)
-@click.option("--target", default="vta", help="For a MODULE that is a model.", show_default=True)
+@click.option("--target", default="vta", help="Target, if MODULE is a model.", show_default=True)
 @records_option
 @click.option(
     "--device",
     default="sim",
-    help="sim, rtl, cpu, opencl or webgpu; sim:CONFIG pins one.",
+    help="sim, rtl, cpu, opencl or webgpu; sim:CONFIG accepts only that configuration.",
     show_default=True,
 )
 @click.option(
-    "--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="One for each input."
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="Value of an input; give one for each.",
 )
 @dimensions_option
-@click.option("--output-dir", type=PATH, default=Path(), help="For NAME.npy.")
+@click.option("--output-dir", type=PATH, default=Path(), help="Folder for NAME.npy.")
 @click.option(
-    "--config", "config_name", help="For a program instead of a module: .s or .bin, input 'dram'."
+    "--config",
+    "config_name",
+    help="Configuration, if MODULE is a program: .s or .bin, with input 'dram'.",
 )
 @click.option(
     "--check",
@@ -49,7 +55,9 @@ __all__ = ["run"]
     metavar="KEY.pub",
     help="Run MODULE only if the owner of this key has signed it.",
 )
-@click.option("--sandbox", is_flag=True, help="In a process without files and network.")
+@click.option(
+    "--sandbox", is_flag=True, help="Run in a process without access to files and network."
+)
 @click.option(
     "--sandbox-memory",
     type=POSITIVE,

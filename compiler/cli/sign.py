@@ -15,7 +15,7 @@ __all__ = ["keygen", "sign"]
 @json_option
 @clear_errors
 def keygen(name: Path, as_json: bool) -> None:
-    """Make a pair of keys: NAME.key, which signs and is for you alone, and NAME.pub."""
+    """Make a pair of keys: NAME.key, which signs and must stay secret, and NAME.pub."""
     from dovetail.runtime.trust.signature import make_keys
 
     private, public = make_keys(name)
@@ -31,7 +31,7 @@ def keygen(name: Path, as_json: bool) -> None:
 @json_option
 @clear_errors
 def sign(module: Path, key: Path, as_json: bool) -> None:
-    """Sign MODULE, in place; `dovetail run --require-signature NAME.pub` then takes it."""
+    """Sign MODULE in place, for `dovetail run --require-signature NAME.pub`."""
     from dovetail.runtime.trust.signature import sign_file
     from dovetail.runtime.trust.signer import signer_of
 

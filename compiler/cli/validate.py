@@ -18,7 +18,7 @@ __all__ = ["validate"]
 @json_option
 @clear_errors
 def validate(module: Path, model: Path, seed: int, as_json: bool) -> None:
-    """Show that MODULE computes what MODEL says, for every input.
+    """Show that MODULE computes MODEL, for every input.
 
     The accelerator's programs are executed on symbols instead of numbers.  Each element of each
     output must be the same function of the inputs as in the model's graph: the same products, with

@@ -25,15 +25,15 @@ MB: the process at its largest; of accelerators their DRAM."""
     "--devices",
     default="sim,cpu",
     show_default=True,
-    help="With commas: sim, rtl, board:MODEL@PORT, cpu, and ort, which is ONNX Runtime.",
+    help="Separated by commas: sim, rtl, board:MODEL@PORT, cpu, and ort (ONNX Runtime).",
 )
 @click.option(
-    "--target", "targets", multiple=True, help="For accelerators, any number of times.  [vta]"
+    "--target", "targets", multiple=True, help="Accelerator; may be repeated.  [default: vta]"
 )
 @click.option(
     "--mhz",
     type=POSITIVE,
-    help="Clock of accelerators, if not their own.",
+    help="Clock of accelerators.  Default: their own.",
 )
 @click.option(
     "--data",
@@ -47,15 +47,19 @@ MB: the process at its largest; of accelerators their DRAM."""
     type=click.IntRange(1),
     help="Samples of --data to take.",
 )
-@click.option("--labels", type=PATH, help="Classes of the samples, FILE.npy")
+@click.option("--labels", type=PATH, help="Classes of the samples, FILE.npy.")
 @click.option(
     "--reference",
     type=PATH,
     metavar="MODEL",
-    help="The float model, to compare outputs with.  Default: ort, where it is measured.",
+    help="Float model to compare outputs with.  Default: ort, if it is measured.",
 )
 @click.option(
-    "--rounds", default=5, show_default=True, type=click.IntRange(1), help="Rounds, taken in turn."
+    "--rounds",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Rounds; devices take turns.",
 )
 @click.option(
     "--runs", default=20, show_default=True, type=click.IntRange(1), help="Runs in each round."
@@ -68,7 +72,7 @@ MB: the process at its largest; of accelerators their DRAM."""
     help="Threads of cpu and ort.",
 )
 @records_option
-@click.option("--svg", type=PATH, help="Write the picture, FILE.svg.")
+@click.option("--svg", type=PATH, help="Write the figures as a picture, FILE.svg.")
 @json_option
 @clear_errors
 def benchmark(
@@ -87,9 +91,9 @@ def benchmark(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure MODEL, of any front end, on several devices: latency, memory, and what it gets right.
+    """Measure latency, memory and accuracy of MODEL, of any front end, on several devices.
 
-    What is timed takes turns, each round in a fresh process; figures are medians of rounds.
+    Devices take turns, each round in a fresh process; figures are medians over the rounds.
     Accelerators run every sample once.
     """
     from dataclasses import replace

@@ -25,18 +25,22 @@ __all__ = ["debug"]
     "--model",
     type=PATH,
     metavar="MODEL",
-    help="The model that MODULE was compiled from: what check compares with.",
+    help="Model that MODULE was compiled from; check compares with it.",
 )
-@click.option("-c", "--command", "commands", multiple=True, help="Do this; may be given often.")
-@click.option("--script", type=PATH, help="Do what FILE says, line by line.")
+@click.option(
+    "-c", "--command", "commands", multiple=True, help="Command to execute; may be repeated."
+)
+@click.option("--script", type=PATH, help="File of commands, one a line.")
 @click.option("--check", "checks", is_flag=True, help="Run the command check at the end.")
 @click.option(
     "--waves",
     type=PATH,
     metavar="FILE.fst|FILE.vcd",
-    help="Write waveforms of the RTL, where the commands have led, or --around.",
+    help="Write waveforms of the RTL, around the place that the commands reached, or --around.",
 )
-@click.option("--around", type=int, metavar="INSTRUCTION", help="The middle of --waves.")
+@click.option(
+    "--around", type=int, metavar="INSTRUCTION", help="Instruction in the middle of --waves."
+)
 @click.option("--cycles", type=click.IntRange(1), help="Length of --waves; default: 200.")
 @json_option
 @clear_errors
@@ -53,7 +57,7 @@ def debug(
     cycles: int | None,
     as_json: bool,
 ) -> None:
-    """Look into a run of MODULE: stop anywhere, in both directions, and see what is there.
+    """Step through a run of MODULE in both directions, stop anywhere, and look at its state.
 
     Without --command, --script, --check and --waves, commands are read from standard input, a
     terminal or a pipe; help lists them.

@@ -29,25 +29,25 @@ SHOWN = 12
     "more_models",
     multiple=True,
     type=PATH,
-    help="A quantised model's file; the same as MODEL.",
+    help="A quantised model; the same as MODEL.",
 )
-@click.option("--space", required=True, type=PATH, help="SPACE.toml")
+@click.option("--space", required=True, type=PATH, help="Space of designs, SPACE.toml.")
 @click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  Default: one a core.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  Default: one for each core.")
 @click.option("--scheduler", help="Address of a Dask scheduler, to use its workers.")
 @click.option(
     "--budget",
     type=click.IntRange(1),
     default=5000,
     show_default=True,
-    help="Designs to try, at most; a larger space is searched with Optuna.",
+    help="Most designs to try; a larger space is searched with Optuna.",
 )
 @click.option(
     "--family",
     type=click.Choice(["ECP5", "Xilinx 7"]),
     default="Xilinx 7",
     show_default=True,
-    help="What a search is for; results are for both.",
+    help="FPGA family that a search optimises for; results are for both.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the search.")
 @click.option("--cache/--no-cache", default=True, help="Use the results of other explorations.")
@@ -89,8 +89,8 @@ def explore(
 ) -> None:
     """Evaluate many accelerators and schedules: MODEL MODEL --space SPACE.toml.
 
-    Each result is kept in the folder as soon as it is there.  The same command goes on where it was
-    stopped.  Afterwards the folder has results.csv, results.parquet and report.html.
+    Each result is written to the folder at once; after an interruption, the same command continues.
+    Afterwards the folder has results.csv, results.parquet and report.html.
     """
     paths = (*more_models, *models)
     if not paths:

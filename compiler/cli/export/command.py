@@ -20,7 +20,7 @@ __all__ = ["export"]
 
 @click.group()
 def export() -> None:
-    """Write a model for a place where Dovetail is not."""
+    """Write a model as code that runs without Dovetail."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:

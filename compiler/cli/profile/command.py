@@ -24,17 +24,17 @@ __all__ = ["profile"]
 @click.command()
 @click.argument("model", type=PATH)
 @click.option(
-    "--target", default="vta", help="For a MODEL that is not compiled.", show_default=True
+    "--target", default="vta", help="Target, if MODEL is not a module.", show_default=True
 )
 @click.option("--device", default="sim", help="sim or rtl.", show_default=True)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Default: random.")
 @click.option("--html", type=PATH, help="Write the whole report, FILE.html.")
 @click.option("--trace", type=PATH, help="Write a Perfetto trace, FILE.")
-@click.option("--timeline", type=PATH, help="Write the picture, FILE.svg.")
+@click.option("--timeline", type=PATH, help="Write the timeline as a picture, FILE.svg.")
 @click.option(
     "--against",
     type=PATH,
-    help="A model or module to run alike, without --records, and to compare with in the report.",
+    help="Model or module to compare with in the report; runs likewise, but without --records.",
 )
 @records_option
 @dimensions_option
@@ -59,7 +59,7 @@ def profile(
 ) -> None:
     """Show where the time of MODEL (.dvt, or a model) goes: layers, units, a timeline.
 
-    With --target cpu the kernels of the model on this CPU.
+    With --target cpu, shows the kernels of the model on this CPU.
     """
     from dovetail.runtime.files import write_whole
 

@@ -46,17 +46,17 @@ class _Share(click.ParamType):
     type=click.Choice(["minmax", "percentile", "entropy", "mse"]),
     default="minmax",
     show_default=True,
-    help="How ranges follow from the data.",
+    help="How to choose ranges from the data.",
 )
 @click.option(
-    "--percentile", default=99.99, show_default=True, help="Values inside the range, in %."
+    "--percentile", default=99.99, show_default=True, help="Share of values inside the range, in %."
 )
 @click.option(
     "--samples",
     type=click.IntRange(1),
     default=256,
     show_default=True,
-    help="At most this many decide the ranges, evenly spread.",
+    help="Most samples that determine the ranges, evenly spread.",
 )
 @click.option("--unsigned", is_flag=True, help="uint8 activations instead of int8.")
 @click.option(
@@ -65,42 +65,46 @@ class _Share(click.ParamType):
     type=click.Choice(["8", "4"]),
     default="8",
     show_default=True,
-    help="Bits of a weight; of 4, groups of 16 share a factor.",
+    help="Bits of a weight; with 4, groups of 16 share a factor.",
 )
-@click.option("--per-tensor", is_flag=True, help="One weight scale a layer, not one a channel.")
+@click.option(
+    "--per-tensor", is_flag=True, help="One weight scale for each layer, not for each channel."
+)
 @click.option(
     "--correct",
     "corrections",
     multiple=True,
     type=click.Choice(["equalize", "bias", "rounding", "all"]),
-    help="Ranges of channels, biases, or rounding of weights, by samples; any number of times.",
+    help="Correct ranges of channels, biases, or rounding of weights; may be repeated.",
 )
 @click.option(
     "--correct-samples",
     type=click.IntRange(1),
     default=16,
     show_default=True,
-    help="At most this many to correct by; they are held.",
+    help="Most samples to correct with; they are held in memory.",
 )
-@click.option("--keep", multiple=True, metavar="NODE", help="A node that stays float.")
+@click.option(
+    "--keep", multiple=True, metavar="NODE", help="A node that stays float; may be repeated."
+)
 @click.option(
     "--max-drop",
     type=_Share(),
-    help="Keep layers float until no more accuracy (without labels: agreement) is lost.",
+    help="Keep layers float until at most this accuracy (without labels: agreement) is lost.",
 )
 @click.option("--metric", help="package.module:function of outputs and labels, for accuracy.")
-@click.option("--judge-samples", type=click.IntRange(1), help="At most this many for accuracy.")
-@click.option("--compare", "compares", is_flag=True, help="Say how much of each tensor is lost.")
-@click.option("--losses", "shows_losses", is_flag=True, help="Say what each layer alone loses.")
+@click.option("--judge-samples", type=click.IntRange(1), help="Most samples for accuracy.")
+@click.option("--compare", "compares", is_flag=True, help="Report the error of each tensor.")
+@click.option("--losses", "shows_losses", is_flag=True, help="Report what each layer loses alone.")
 @click.option(
     "--loss-samples",
     type=click.IntRange(1),
     default=FEW,
     show_default=True,
-    help="At most this many for the loss of each layer.",
+    help="Most samples for the loss of each layer.",
 )
 @dimensions_option
-@click.option("--target", help="vta or vta:CONFIG: say how many cycles the model takes there.")
+@click.option("--target", help="vta or vta:CONFIG: report the cycles of both models there.")
 @json_option
 @clear_errors
 def quantize(
@@ -133,7 +137,7 @@ def quantize(
     a model with one input any name will do.  An array is one sample, or has samples along its first
     dimension.
 
-    With labels, or a metric, the accuracy of both models is told.
+    With labels or a metric, the command reports the accuracy of both models.
     """
     from dataclasses import asdict
 

@@ -141,19 +141,29 @@ OPTIONS = (
         help="Real inputs: FILE.npz, FILE.npy, or a folder of them, of pictures or of .wav.",
     ),
     click.option(
-        "--labels", type=PATH, help="FILE.npy, .csv (file,label) or one label a line; or folders."
-    ),
-    click.option("--classes", type=PATH, help="Names of the classes, one a line, for labels."),
-    click.option("--resize", type=_Sizes(), help="Pictures: shorter side, or HEIGHTxWIDTH."),
-    click.option("--crop", is_flag=True, help="Take the middle of the input's size."),
-    click.option(
-        "--scale", type=_Factor(), help="Factor of pixels.  Default: the model's own, or 1/255."
+        "--labels",
+        type=PATH,
+        help="FILE.npy, .csv (file,label), or a file with one label a line.  Default: the folders.",
     ),
     click.option(
-        "--mean", type=_Values(), help="Taken off, by channel.  Default: the model's own, or 0."
+        "--classes", type=PATH, help="Names of the classes, one a line, for labels that are names."
     ),
     click.option(
-        "--std", type=_Deviations(), help="Divided by, by channel.  Default: the model's own, or 1."
+        "--resize", type=_Sizes(), help="Size of pictures: the shorter side, or HEIGHTxWIDTH."
     ),
-    click.option("--bgr", is_flag=True, help="Blue before red."),
+    click.option("--crop", is_flag=True, help="Cut out the middle, in the input's size."),
+    click.option(
+        "--scale", type=_Factor(), help="Factor of all pixels.  Default: the model's own, or 1/255."
+    ),
+    click.option(
+        "--mean",
+        type=_Values(),
+        help="Subtracted from each channel.  Default: the model's own, or 0.",
+    ),
+    click.option(
+        "--std",
+        type=_Deviations(),
+        help="Divisor of each channel.  Default: the model's own, or 1.",
+    ),
+    click.option("--bgr", is_flag=True, help="Channels in the order blue, green, red."),
 )

@@ -29,28 +29,28 @@ __all__ = ["tune"]
 )
 @click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
 @click.option(
-    "--minutes", type=POSITIVE, default=10.0, show_default=True, help="After which to end."
+    "--minutes", type=POSITIVE, default=10.0, show_default=True, help="Minutes after which to stop."
 )
-@click.option("--trials", type=click.IntRange(1), help="Measurements after which to end.")
+@click.option("--trials", type=click.IntRange(1), help="Measurements after which to stop.")
 @click.option(
-    "--jobs", type=click.IntRange(1), help="Processes that measure.  Default: half of the cores."
+    "--jobs", type=click.IntRange(1), help="Processes that measure.  Default: half the cores."
 )
 @click.option("--scheduler", help="Address of a Dask scheduler, to measure on its workers.")
 @click.option(
     "--threads", type=click.IntRange(1, 1024), default=1, help="Threads of the code (cpu)."
 )
-@click.option("--cpu-level", default="native", help="The CPU the code is for (cpu).")
+@click.option("--cpu-level", default="native", help="CPU that the code is for (cpu).")
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of an open dimension (cpu)."
 )
-@click.option("--device", help="Device that measures (GPUs).  By default the target's kind.")
+@click.option("--device", help="Device to measure on (GPUs).  Default: the target's kind.")
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "fp16", "bf16"]),
     default="fp32",
-    help="Floats in memory (GPUs).",
+    help="Type of floats in memory (GPUs).",
 )
-@click.option("--no-winograd", is_flag=True, help="Only direct convolutions (cpu).")
+@click.option("--no-winograd", is_flag=True, help="Use only direct convolutions (cpu).")
 @click.option("--seed", default=0, show_default=True, help="Seed of the search.")
 @json_option
 @clear_errors
@@ -73,8 +73,9 @@ def tune(
 ) -> None:
     """Search for faster schedules of MODEL by measuring them.
 
-    The folder gets trials.jsonl, with each measurement as soon as it is there, and at the end
-    records.json, for `dovetail compile --records`.  The same command goes on where it was stopped.
+    Each measurement is written to trials.jsonl in the folder at once, and the best schedules at the
+    end to records.json, for `dovetail compile --records`.  After an interruption, the same command
+    continues.
     """
     from dovetail.runtime.parts import target_kind
 
