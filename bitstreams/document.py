@@ -28,7 +28,7 @@ def table(records: list[Record]) -> str:
 
 
 def write_page(page: str, records: list[Record]) -> str:
-    """``page`` with its table made anew."""
+    """``page`` with its table made again."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{table(records)}\n{END}{after}"

@@ -1,9 +1,9 @@
-"""Where multipliers and memories of the accelerator lie on an LFE5U-85F.
+"""Where multipliers and memories of the accelerator are on an LFE5U-85F.
 
 nextpnr's static placer spreads what belongs together over the whole die, and the wires are then so
 long that none of its routers finds ways for all.  Here each group of the matrix core's lanes has a
 slab of the die from top to bottom, with its multipliers, its weights beside them, and its sums; the
-groups lie in the order in which they hand on their inputs, activations below the first, and the
+groups are in the order in which they hand on their inputs, activations below the first, and the
 lanes of the vector unit, with their parameters and tables, below the sums that they read.  All
 other cells follow these.
 

@@ -65,7 +65,7 @@ class Placement:
 
     @property
     def passes(self) -> bool:
-        """Whether every clock domain is fast enough."""
+        """True if every clock domain is fast enough."""
         return all(found >= required for found, required in self.clocks.values())
 
     @property

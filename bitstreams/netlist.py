@@ -86,7 +86,7 @@ def wires(cell: Cell, ports: Iterable[str]) -> list[tuple[str, Bit]]:
 
 
 def _plain(cell: Cell) -> bool:
-    """Whether ``cell`` is a register without enable and reset that begins with 0."""
+    """True if ``cell`` is a register without enable and reset that begins with 0."""
     if cell["type"] != "TRELLIS_FF":
         return False
     given, wires = cell["parameters"], cell["connections"]

@@ -27,12 +27,12 @@ class DType(StrEnum):
 
     @property
     def is_float(self) -> bool:
-        """Whether it holds fractions."""
+        """True if it holds fractions."""
         return self in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
 
     @property
     def is_signed(self) -> bool:
-        """Whether it holds negative numbers."""
+        """True if it holds negative numbers."""
         return self.value.startswith("int") or self.is_float
 
     @property

@@ -2,7 +2,7 @@
 
 Machine code and simulators are among it: whoever could write to the folder could run code as its
 user.  So the folder is the user's alone, and so is every entry that is read.  An entry begins with
-a digest of its name and content; one that does not fit is taken for absent, and made anew.
+a digest of its name and content; one that does not fit is taken for absent, and made again.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ def keep(folder: Path, name: str, content: bytes) -> None:
 
 
 def has_whole(folder: Path, name: str) -> bool:
-    """Whether the file ``name``, which is used by its path, is as ``keep_file`` left it."""
+    """True if the file ``name``, which is used by its path, is as ``keep_file`` left it."""
     try:
         found = _digest(name, _read_own(folder / name))
     except OSError:

@@ -287,7 +287,7 @@ class HardwareConfig:
 
     @property
     def two_loads(self) -> bool:
-        """Whether ``load_ahead`` has an effect: two LOADs are at work at a time."""
+        """True if ``load_ahead`` has an effect: two LOADs are at work at a time."""
         return self.load_ahead and not self.deep_pipelines
 
     @property
@@ -333,7 +333,7 @@ class HardwareConfig:
 
     @property
     def short_memories(self) -> tuple[Memory, ...]:
-        """Memories of which words may lie in DRAM in a short form."""
+        """Memories of which words may be in DRAM in a short form."""
         weights = (Memory.WGT,) if self.nibble_weights else ()
         return *weights, *((Memory.PAR, Memory.TAB) if self.short_constants else ())
 

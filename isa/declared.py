@@ -46,7 +46,7 @@ class Declared:
         return self._range(*self._ends(owner))
 
     def allows(self, value: int, owner: object) -> bool:
-        """Whether ``value`` is in the range that ``owner`` leaves."""
+        """True if ``value`` is in the range that ``owner`` leaves."""
         low, high = self._ends(owner)
         return (low is None or value >= low) and (high is None or value <= high)
 

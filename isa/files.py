@@ -25,7 +25,7 @@ def replace_file(path: Path, parts: Sequence[Content], mode: int = 0o666) -> Non
 
     It is written beside its place, flushed to the disk and moved there, so that neither another
     process nor the next start of the machine finds a part of it.  A symbolic link stays, and the
-    file that it names is replaced.  A new file has the permissions ``mode`` but for the umask; one
+    file that it names is replaced.  A new file has the permissions ``mode``, less the umask; one
     that was there keeps its own.
     Raises OSError, also for a path that names something else than a file.
     """

@@ -100,7 +100,7 @@ def outer_extent(vector: Vector) -> tuple[int, ...]:
 
 
 def is_pair(vector: Vector) -> bool:
-    """Whether results are sums of products of two elements (``Multiplier.PAIR``)."""
+    """True if results are sums of products of two elements (``Multiplier.PAIR``)."""
     return vector.fold is Fold.MAC and vector.multiplier is Multiplier.PAIR
 
 
@@ -120,7 +120,7 @@ def _second(vector: Vector) -> int:
 
 
 def _source_nests(vector: Vector) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
-    """Base, extents and strides of the elements; those of the second of each pair by themselves."""
+    """Base, extents and strides of the elements; those of the second of each pair separately."""
     (inner, *outer), base, stride = vector.extent, vector.source_address, vector.source_stride
     if not is_pair(vector):
         return [(base, vector.extent, stride)]
@@ -140,7 +140,7 @@ def raised_elements(vector: Vector, config: HardwareConfig) -> int:
 
 
 def is_window(vector: Vector) -> bool:
-    """Whether results are sums over windows of columns (``Multiplier.WINDOW``)."""
+    """True if results are sums over windows of columns (``Multiplier.WINDOW``)."""
     return vector.fold is Fold.MAC and vector.multiplier is Multiplier.WINDOW
 
 
@@ -160,7 +160,7 @@ def _tap_words(
 
 
 def reads_parameters(vector: Vector) -> bool:
-    """Whether it reads PAR."""
+    """True if it reads PAR."""
     if vector.row is Row.NONE:
         return vector.finish is Finish.REQUANTIZE
     return vector.row is not Row.LESS or vector.fold is not Fold.MAX

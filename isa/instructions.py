@@ -1,7 +1,7 @@
 """The four instructions: one frozen class each, its fields and what they mean.
 
 Which values an instruction may have is in ``legality``; what it does in ``semantics``; which
-addresses it touches in ``footprint``; where its bits lie in ``instruction_formats``.
+addresses it touches in ``footprint``; where its bits are in ``instruction_formats``.
 
 Loop levels count from the innermost: level 0 varies fastest.  Every scratchpad address is taken
 modulo the depth of its memory.
@@ -145,7 +145,7 @@ class Load:
     outside ``row_first .. row_end - 1``, counted from the row's first, are read, and replaced by
     ``pad_value``.  So an image of few channels is read pixel by pixel, several of them in a word.
 
-    With ``nibbles`` words lie in DRAM in a short form.  A word of WGT is made from about half as
+    With ``nibbles`` words are in DRAM in a short form.  A word of WGT is made from about half as
     many bytes: a multiplier of 4 bits for each output lane, from the beginning of a beat, then, in
     the next beats, a nibble for each weight, which is signed.  The lower nibble of a byte comes
     first.  Only where the configuration has `nibble_weights`.  Where it has `short_constants`, a
@@ -194,7 +194,7 @@ class Load:
 
     @property
     def same(self) -> bool:
-        """Whether words of PAR are made from one bias and one scale."""
+        """True if words of PAR are made from one bias and one scale."""
         return self.nibbles and self.memory is Memory.PAR and self.gap > 0
 
     @property
@@ -209,7 +209,7 @@ class Load:
 
     @property
     def padded(self) -> bool:
-        """Whether any cell is padding."""
+        """True if any cell is padding."""
         return self.columns * self.rows * self.count_z != self.words
 
 

@@ -1,4 +1,4 @@
-"""Weights of 4 bits: how a word of WGT lies in DRAM as nibbles, and what LOAD makes of it.
+"""Weights of 4 bits: how a word of WGT is in DRAM as nibbles, and what LOAD makes of it.
 
 A weight is a nibble times a factor that it shares with the other weights of its output lane in the
 word: ``weight = nibble * (1 + multiplier)``, nibble -8 to 7, multiplier 0 to 15.  With one scale a
@@ -37,7 +37,7 @@ def as_nibbles(words: NDArray[np.int8], config: HardwareConfig) -> NDArray[np.ui
 
 
 def fits_nibbles(words: NDArray[np.int8]) -> bool:
-    """Whether all of ``words`` int8[n, lanes, lanes] have a form of nibbles."""
+    """True if all of ``words`` int8[n, lanes, lanes] have a form of nibbles."""
     # One word tells it of most weights that do not.
     return all(bool(_factors(part).all()) for part in (words[:1], words))
 

@@ -1,4 +1,4 @@
-"""Constants that lie in DRAM in fewer bytes than in their scratchpad, and what LOAD makes of them.
+"""Constants that are in DRAM in fewer bytes than in their scratchpad, and what LOAD makes of them.
 
 WGT: weights as nibbles (``nibbles``).  PAR: the scales alone, where all biases are 0; or one bias
 and one scale, where all lanes have the same (``same``).  TAB: some bytes, where what the lanes have

@@ -87,7 +87,7 @@ def _column(layout: Format, name: str) -> int:
 
 
 def _level_columns(layout: Format, stem: str) -> slice:
-    """Levels lie side by side, level 0 (or 1) first."""
+    """Levels are side by side, level 0 (or 1) first."""
     columns = COLUMNS[layout.name]
     first = level = 0 if f"{stem}0" in columns else 1
     while f"{stem}{level}" in columns:

@@ -53,5 +53,5 @@ def join_batch(
 
 
 def _is_row(tensor: TensorSignature) -> bool:
-    """Whether its first dimension is the batch's."""
+    """True if its first dimension is the batch's."""
     return tensor.shape[:1] in ((1,), (-1,))

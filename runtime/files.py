@@ -17,7 +17,7 @@ __all__ = ["DIGEST_BYTES", "digest", "read_file", "write_whole"]
 
 DIGEST_BYTES = 4
 CHUNK_BYTES = 1 << 20
-"""Bytes that are summed by themselves."""
+"""Bytes that are summed separately."""
 HUGE_BYTES = 4 << 20
 """Files that are worth large pages, and threads."""
 THREADS = 4
@@ -44,7 +44,7 @@ def digest(*parts: Content) -> bytes:
 def read_file(path: Path) -> tuple[memoryview, bytes]:
     """The content of a file, and the digest of all but its last ``DIGEST_BYTES``.
 
-    It begins at an address of a page, and lies in large pages if it is long.  Raises OSError.
+    It begins at an address of a page, and is in large pages if it is long.  Raises OSError.
     """
     with path.open("rb", buffering=0) as file:
         handle = file.fileno()

@@ -2,7 +2,7 @@
 
 Fields are bool, int, float, str, tuples (also named ones), mappings by name, other dataclasses,
 unions of these with None, unions of dataclasses (an entry ``kind`` says which), enums, and
-``object`` for any JSON value.  Bytes lie outside the JSON, as sections; their field holds the
+``object`` for any JSON value.  Bytes are outside the JSON, as sections; their field holds the
 number of a section.
 """
 

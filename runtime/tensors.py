@@ -27,7 +27,7 @@ class TensorSignature:
     dtype: str
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for sizes and element types that there are not."""
+        """Raises ModuleError for sizes and element types that do not exist."""
         count = 1
         for size in self.shape:
             count *= max(size, 1)
@@ -49,7 +49,7 @@ class TensorSignature:
         return f"{self.dtype}[{sizes}]"
 
     def fits(self, array: NDArray[Any] | Borrowed) -> bool:
-        """Whether ``array`` is of this type and shape."""
+        """True if ``array`` is of this type and shape."""
         if array.dtype != self.dtype:
             return False
         return array.shape == self.shape or (

@@ -25,7 +25,7 @@ class RtlDevice:
         build_harness(config)
 
     def is_built(self, config: HardwareConfig) -> bool:
-        """Whether the simulation of ``config`` is there already."""
+        """True if the simulation of ``config`` is there already."""
         return find_harness(config) is not None
 
     def run(self, launch: Launch) -> LaunchResult:
@@ -57,7 +57,7 @@ class RtlDevice:
     def waves(self, launch: Launch, path: Path, first: int, last: int) -> None:
         """Write the waveforms of cycles ``first`` to ``last`` to ``path``, FILE.fst or FILE.vcd.
 
-        Raises HardwareError as ``run`` does, and for a format that there is not.
+        Raises HardwareError as ``run`` does, and for a format that does not exist.
         """
         job = replace(_job(launch), waves=Waves(path, first, last), cycle_limit=last + 2)
         run_programs(launch.config, [job])

@@ -135,7 +135,7 @@ class Issue(wiring.Component):
     def _choose(
         self, m: Module, ready: dict[Unit, Value], claims: dict[Unit, dict[str, Value]]
     ) -> None:
-        """Accept what is ready, but for banks that a unit of higher priority claims with it.
+        """Accept what is ready, except for banks that a unit of higher priority claims with it.
 
         In a deep pipeline it is known a cycle later what was ready, another one later what of it is
         accepted.  What was found out in or before a cycle in which something starts is void.

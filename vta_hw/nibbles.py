@@ -1,4 +1,4 @@
-"""From nibbles to weights: what LOAD makes of the beats of WGT words that lie in DRAM so."""
+"""From nibbles to weights: what LOAD makes of the beats of WGT words that are in DRAM so."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring

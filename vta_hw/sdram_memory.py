@@ -33,7 +33,7 @@ def forward_bytes(m: Module, inner: wiring.Component, outer: wiring.Component) -
 
 
 class DelayedChip(wiring.Component):
-    """The model of a chip behind the registers that lie between it and its controller.
+    """The model of a chip behind the registers that are between it and its controller.
 
     Members
     -------

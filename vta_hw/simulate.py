@@ -132,7 +132,7 @@ def _blocks(config: HardwareConfig) -> list[_Block]:
 
 
 def _parts(config: HardwareConfig, memory: Memory) -> int:
-    """Parts of a word of ``memory`` that lie in memories of their own."""
+    """Parts of a word of ``memory`` that are in memories of their own."""
     return matrix_parts(config) if memory in (Memory.WGT, Memory.ACC) else 1
 
 
@@ -273,7 +273,7 @@ def run_program(
     """Run one program; its bytes are put into a copy of ``dram`` at byte ``program_address``.
 
     initial: scratchpads before the run (zeros when None).  The rest is as in ``RtlJob``.
-    Raises HardwareError when the program does not lie in ``dram``, or the simulation cannot run.
+    Raises HardwareError when the program does not are in ``dram``, or the simulation cannot run.
     """
     start = program_address - dram_base
     if program_address % INSTRUCTION_BYTES or start < 0 or start + len(program) > dram.size:

@@ -2,7 +2,7 @@
 
 ``python -m dovetail.vta_hw.synthesis [CONFIG ...]`` synthesises the configurations (all of them by
 default) for ECP5 and for Xilinx 7, checks that there are no latches, no nets with several drivers
-and that the large memories are in block RAM, and writes their lines of the page anew.  Nothing is
+and that the large memories are in block RAM, and writes their lines of the page again.  Nothing is
 placed or routed: LUT counts are estimates.
 """
 

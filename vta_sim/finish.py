@@ -39,7 +39,7 @@ ACT, ACC = SIDES.index(Memory.ACT), SIDES.index(Memory.ACC)
 
 
 def begins(folded: int, i1: int, i2: int, i3: int, i4: int) -> bool:
-    """Whether levels 1 to ``folded - 1`` are all at their first index."""
+    """True if levels 1 to ``folded - 1`` are all at their first index."""
     if folded == 1:
         return True
     if folded == 2:
@@ -48,7 +48,7 @@ def begins(folded: int, i1: int, i2: int, i3: int, i4: int) -> bool:
 
 
 def ends(row: Vector, folded: int, i1: int, i2: int, i3: int, i4: int) -> bool:
-    """Whether levels 1 to ``folded - 1`` are all at their last index."""
+    """True if levels 1 to ``folded - 1`` are all at their last index."""
     if folded == 1:
         return True
     if i1 != row.extent[1] - 1:

@@ -40,7 +40,7 @@ class Issue(Record):
     accept, NEVER while that is not known; idle_at: the same of an instruction that no other may be
     in flight with; next_at, could, ready: cycle of its next accept, and from
     when it waits, for a token and then for a bank. stale: mask of the units for which these three
-    are to be worked out anew. now: cycle of the last accept.
+    are to be worked out again. now: cycle of the last accept.
 
     tokens, credits: for each pair ``poster * UNITS + taker``, the cycles from which its tokens, or
     its credits, can be used: a ring of ``RING``, of which number ``*_first`` up to ``*_last`` are

@@ -65,7 +65,7 @@ def simulate(
     timing: DramTiming | None = None,
     watchdog: int = 100_000,
 ) -> SimResult:
-    """Run the program that lies in the DRAM of ``state``, which is changed in place.
+    """Run the program that is in the DRAM of ``state``, which is changed in place.
 
     program_address, program_count: first byte address (a multiple of 64) and number of
     instructions. window: first and last byte address an access may touch; within DRAM, or empty.
@@ -98,7 +98,7 @@ def simulate(
 def _fetchable(
     state: MachineState, address: int, count: int, window: tuple[int, int]
 ) -> NDArray[np.uint8]:
-    """The instructions that lie in the window, uint8[n, 64]."""
+    """The instructions that are in the window, uint8[n, 64]."""
     base, limit = window
     inside = max(0, limit + 1 - address) // INSTRUCTION_BYTES if address >= base else 0
     known = min(count, inside)

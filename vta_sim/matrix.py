@@ -56,7 +56,7 @@ def _offset(stride: Levels, i1: int, i2: int, i3: int, i4: int, i5: int) -> int:
 
 
 def _none(reduction: int, i1: int, i2: int, i3: int, i4: int, i5: int) -> bool:
-    """Whether every reduced level of 1 and up is at index 0."""
+    """True if every reduced level of 1 and up is at index 0."""
     lower = i1 * (reduction >> 1 & 1) + i2 * (reduction >> 2 & 1) + i3 * (reduction >> 3 & 1)
     return lower + i4 * (reduction >> 4 & 1) + i5 * (reduction >> 5 & 1) == 0
 

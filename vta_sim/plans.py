@@ -26,7 +26,7 @@ Columns = NDArray[np.int64]
 
 
 class Plans(Record):
-    """One element an instruction, but for ``order``.
+    """One element an instruction, except for ``order``.
 
     units: -1 for an illegal word. waits, posts: masks of units. claim: every bank the instruction
     holds, one bit each. reads, writes: banks a VECTOR reads and writes, one bit each, to compare

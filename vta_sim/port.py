@@ -62,7 +62,7 @@ class Port(Record):
     check, cut, read_stage: cycles of ``Stages.check``, ``cut`` and ``read``.
 
     fetch_offer: cycle from which FETCH offers its next burst, that of instruction ``fetch_index``.
-    fetch_outside: first instruction that lies outside the window. stopped: whether no more bursts
+    fetch_outside: first instruction that is outside the window. stopped: whether no more bursts
     are taken. last_answer: cycle of the latest last beat of a read, or response to a write,
     accepted so far.
 

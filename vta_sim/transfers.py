@@ -1,6 +1,6 @@
 """What LOAD and STORE do to the data: as ``dovetail.isa.semantics``, compiled.
 
-DRAM addresses are taken modulo 2**32 and lie within DRAM: the window has been checked.
+DRAM addresses are taken modulo 2**32 and are within DRAM: the window has been checked.
 """
 
 from dovetail.isa.instructions import Load, Store

@@ -30,14 +30,14 @@ class Subject:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether it counts cycles; the others are timed."""
+        """True if it counts cycles; the others are timed."""
         return self.device not in ENGINES
 
 
 def subjects(devices: Sequence[str], targets: Sequence[str]) -> list[Subject]:
     """Every device, an accelerator's for every target, in this order and each once.
 
-    Raises DeviceError for a device that there is not, or that is not installed.
+    Raises DeviceError for a device that does not exist, or that is not installed.
     """
     found: dict[Subject, None] = {}
     for device in devices:

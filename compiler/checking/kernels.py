@@ -1,4 +1,4 @@
-"""Machine code against the graph interpreter: the outputs, and each kernel by itself."""
+"""Machine code against the graph interpreter: the outputs, and each kernel separately."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """kernels: each run on what the interpreter gives for its operands, but for those in loops.
+    """kernels: each run on what the interpreter gives for its operands, except for those in loops.
 
     outputs: of the model.
     """

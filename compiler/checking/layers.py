@@ -64,7 +64,7 @@ def check_layers(
     """Every layer of ``model``, in order, compiled for ``target`` and run on ``device``.
 
     On the accelerator all are outputs of one program, so a wrong layer makes those after it wrong
-    as well; but for tensors that one layer alone may read, as softmax's scores, which it
+    as well; except for tensors that one layer alone may read, as softmax's scores, which it
     overwrites.  Outputs of the model are those of its own program.  On the CPU each kernel runs on
     what the interpreter gives for its operands.
     inputs: of the model; symbolic dimensions are theirs.

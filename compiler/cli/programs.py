@@ -33,7 +33,7 @@ __all__ = [
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file is a model of a format that there is a front end for, by its suffix."""
+    """True if a file is a model of a format that there is a front end for, by its suffix."""
     return path.suffix.lower() in FRONTS
 
 

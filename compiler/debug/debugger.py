@@ -48,7 +48,7 @@ class CheckResult:
 
     @property
     def passes(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         found = (self.finding, self.cause, self.fault, self.late, self.unproved)
         return all(each is None for each in found)
 

@@ -80,7 +80,7 @@ def _parameters(session: Session, result: Result | None) -> str:
 
 
 def _reads_astray(session: Session, race: Race) -> bool:
-    """Whether the reader reads weights that are not its own even in the order of the program."""
+    """True if the reader reads weights that are not its own even in the order of the program."""
     index = race.reader.index
     for seen in race.ordered:
         if seen.space in (Memory.WGT, Memory.TAP):

@@ -53,7 +53,7 @@ def sum_cause(
 
 
 def reads_all_sums(session: Session, result: Result) -> bool:
-    """Whether VECTOR reads just those ACC words that the GEMM before it left for it; true, too,
+    """True if VECTOR reads just those ACC words that the GEMM before it left for it; true, too,
     where GEMM does not begin with the first word of a bank.
     """
     parts = _contributions(session, result.source, result.before)

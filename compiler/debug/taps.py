@@ -14,7 +14,7 @@ __all__ = ["one_constant", "tap_cause"]
 
 
 def one_constant(session: Session, memory: Memory, index: int) -> bool:
-    """Whether all words of ``memory`` that an instruction reads are of one part of one constant of
+    """True if all words of ``memory`` that an instruction reads are of one part of one constant of
     its layer.
     """
     (words,) = (w for space, w in session.footprints.reads(index) if space is memory)

@@ -15,7 +15,7 @@ __all__ = ["CONVOLUTIONS"]
 def convolution(
     operator: Convolution, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
-    """One element of the output after the other; what lies outside the input is not read."""
+    """One element of the output after the other; what is outside the input is not read."""
     return _loops(operator, operands, results[0], scope, 1)
 
 

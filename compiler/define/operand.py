@@ -29,7 +29,7 @@ Indices = tuple[Expr, ...]
 class Operand:
     """A tensor that is read element by element: a buffer, or what computes it.
 
-    buffer: where it lies in memory; None when it is computed as it is read.  start: where in the
+    buffer: where it is in memory; None when it is computed as it is read.  start: where in the
     buffer it begins, when that is larger.
     """
 

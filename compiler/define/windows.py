@@ -27,7 +27,7 @@ Nest = tuple[tuple[str, int], ...]
 def window_reduce(
     operator: WindowReduce, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
-    """One window after the other; what lies outside of the tensor changes no result."""
+    """One window after the other; what is outside of the tensor changes no result."""
     (x,), (result,) = operands, results
     shape, dtype = result.type.shape, x.type.dtype
     if 0 in shape:

@@ -111,7 +111,7 @@ class _Winograd:
         return combine(contraction, operands, result, self.scope, BinaryFunction.ADD, 0)
 
     def _output(self, m: Buffer, image: Expr) -> Stmt:
-        """The elements of each tile, but for those of the last ones that are outside."""
+        """The elements of each tile, except for those of the last ones that are outside."""
         operator = self.operator
         tile, size = operator.tile, operator.size
         nest, (channel, row, column, lane) = self._tiles("b", m.shape)

@@ -105,7 +105,7 @@ def area_config(config: HardwareConfig, family: str) -> HardwareConfig:
 
 
 def hardware_text(config: HardwareConfig) -> str:
-    """Everything an area depends on, but for the family."""
+    """Everything an area depends on, except for the family."""
     return ",".join(f"{name}={getattr(config, name)}" for name in HARDWARE)
 
 

@@ -1,4 +1,4 @@
-"""Counting the areas of ``area_plan`` anew, where the gateware's netlists have changed.
+"""Counting the areas of ``area_plan`` again, where the gateware's netlists have changed.
 
 ``python -m dovetail.compiler.explore.area_records`` writes ``area_records.json`` after each count
 (minutes each, one Yosys at a time), then the table of docs/explore.md.

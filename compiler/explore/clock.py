@@ -111,7 +111,7 @@ def _features(config: HardwareConfig) -> list[float]:
 
 
 def _is_known(manifest: dict[str, Any]) -> bool:
-    """Whether it was placed, and its configuration is still the one of that name."""
+    """True if it was placed, and its configuration is still the one of that name."""
     config = CONFIGS.get(manifest["config"])
     same = config is not None and config.fingerprint == manifest["fingerprint"]
     return same and bool(manifest["clocks"])

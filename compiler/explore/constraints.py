@@ -37,7 +37,7 @@ class Constraint:
     tree: ast.expr
 
     def holds(self, values: Values) -> bool:
-        """Whether a design with these parameters may be.
+        """True if a design with these parameters may be.
 
         Raises SpaceError for a division by zero, or an order between a number and a text.
         """

@@ -2,7 +2,7 @@
 
 A folder of results holds one space on given models; a second file, the cache, holds results of all
 spaces.  Both map a key, the content a result follows from, to the result, behind a digest of both:
-a result that was changed, or moved to another key, is taken for absent and found anew.
+a result that was changed, or moved to another key, is taken for absent and found again.
 """
 
 import hashlib

@@ -44,7 +44,7 @@ class LimitedEmitter(Emitter):
         return self.added(operator, tuple(each.name for each in inputs))
 
     def folds(self, operator: TensorOperator, inputs: Sequence[Tensor]) -> bool:
-        """Whether the results are known, and worth computing now."""
+        """True if the results are known, and worth computing now."""
         given = [each.type for each in inputs]
         known = all(map(self.known, inputs))
         return known and is_worth_folding(operator, operator.result(tuple(given)), given)

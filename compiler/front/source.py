@@ -50,7 +50,7 @@ class Source(Protocol):
 
     @property
     def quantizes(self) -> bool:
-        """Whether it quantises anything, or computes on quantised tensors."""
+        """True if it quantises anything, or computes on quantised tensors."""
         ...
 
     def open_sizes(self) -> tuple[InputSignature, ...]:

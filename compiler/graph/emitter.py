@@ -69,7 +69,7 @@ class Emitter:
         return tensor
 
     def known(self, tensor: Tensor) -> bool:
-        """Whether the tensor's value is a constant."""
+        """True if the tensor's value is a constant."""
         return tensor.name in self.builder.constants
 
     def value(self, tensor: Tensor) -> Array:

@@ -27,7 +27,7 @@ NODE_WORK = 40_000
 def is_worth_folding(
     operator: TensorOperator, results: Sequence[TensorType], given: Sequence[TensorType]
 ) -> bool:
-    """Whether results computed from constants are soon there, and small enough to be constants
+    """True if results computed from constants are soon there, and small enough to be constants
     themselves.
     """
     most = max(FOLDED_ELEMENTS, sum(each.elements for each in given))

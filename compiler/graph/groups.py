@@ -101,12 +101,12 @@ def _may_join(graph: Graph, node: Node, group: _Group, readers: Sequence[Node]) 
 
 
 def _is_name(group: _Group) -> bool:
-    """Whether it is only another shape for the same memory."""
+    """True if it is only another shape for the same memory."""
     return all(isinstance(each.operator, Reshape) for each in group.nodes)
 
 
 def _is_part_of_bytes(graph: Graph, node: Node) -> bool:
-    """Whether dot products may read what ``node`` gives where it lies."""
+    """True if dot products may read what ``node`` gives where it lies."""
     return (
         isinstance(node.operator, Slice)
         and set(node.operator.steps) == {1}
@@ -115,7 +115,7 @@ def _is_part_of_bytes(graph: Graph, node: Node) -> bool:
 
 
 def _narrows(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` ends an epilogue of a contraction, of fewer bytes than the contraction's."""
+    """True if ``node`` ends an epilogue of a contraction, of fewer bytes than the contraction's."""
     kind = graph.types[node.output]
     while _fusion(node) is Fusion.ELEMENTWISE:
         before = [
@@ -131,8 +131,8 @@ def _narrows(graph: Graph, node: Node) -> bool:
 
 
 def _only_elementwise(graph: Graph, node: Node, group: _Group, kind: Fusion) -> bool:
-    """Whether all that depends on ``node`` in the group is element by element on its shape, but for
-    a border around the results of a contraction or of windows.
+    """True if everything in the group that depends on ``node`` is elementwise on its shape, except
+    for a border around the results of a contraction or of windows.
     """
     shape, last = graph.types[node.output].shape, group.nodes[0]
     reached = {node.output}
@@ -149,7 +149,7 @@ def _only_elementwise(graph: Graph, node: Node, group: _Group, kind: Fusion) -> 
 
 
 def is_border(graph: Graph, node: Node) -> bool:
-    """Whether a node puts a constant around its first operand."""
+    """True if a node puts a constant around its first operand."""
     operator = node.operator
     if not isinstance(operator, PadTensor) or operator.mode is not PadMode.CONSTANT:
         return False
@@ -159,7 +159,7 @@ def is_border(graph: Graph, node: Node) -> bool:
 
 
 def _leads_to(node: Node, group: _Group) -> bool:
-    """Whether the group's anchor depends on ``node``."""
+    """True if the group's anchor depends on ``node``."""
     assert group.anchor is not None
     reached = {node.output}
     for each in reversed(group.nodes):
@@ -171,7 +171,7 @@ def _leads_to(node: Node, group: _Group) -> bool:
 
 
 def _depends(node: Node, group: _Group) -> bool:
-    """Whether ``node`` depends on the group's anchor."""
+    """True if ``node`` depends on the group's anchor."""
     assert group.anchor is not None
     reached = {group.anchor.output}
     for each in reversed(group.nodes):

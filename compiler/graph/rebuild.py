@@ -1,4 +1,4 @@
-"""Building a graph anew, node by node."""
+"""Building a graph again, node by node."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""A graph for several images at once, by computing each by itself."""
+"""A graph for several images at once, by computing each separately."""
 
 from ..errors import ModelError
 from .ir import Graph, GraphBuilder

@@ -69,7 +69,7 @@ def rewrite(graph: Graph, patterns: Sequence[Pattern], reach: int = REACH) -> Gr
 
 
 def _round(graph: Graph, patterns: Sequence[Pattern], reach: int) -> Graph | None:
-    """Rewrite what matches, but for what is near a node that this round rewrote before."""
+    """Rewrite what matches, except for what is near a node that this round rewrote before."""
     builder = GraphBuilder.over(graph)
     rewriter, outputs = Rewriter(graph, builder), set(graph.outputs)
     nodes: list[Node] = []

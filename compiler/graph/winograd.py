@@ -45,7 +45,7 @@ WHOLE_GAIN = 1.05
 
 
 def may_tile(operator: Convolution, weights: tuple[int, ...]) -> bool:
-    """Whether Winograd's tiles can compute a convolution of weights [O, C, 3, 3], fast or not."""
+    """True if Winograd's tiles can compute a convolution of weights [O, C, 3, 3], fast or not."""
     plain = {1} == {*operator.strides, *operator.dilations, *operator.expansions, operator.groups}
     return weights[2:] == (KERNEL, KERNEL) and plain and min(weights[:2]) >= 16
 

@@ -60,7 +60,7 @@ class Access:
     """Whether it may not happen although ``bounds`` hold."""
 
     def commutes(self, other: "Access") -> bool:
-        """Whether their order does not matter, on one element."""
+        """True if their order does not matter, on one element."""
         same = self.function is not None and self.function is other.function
         return same or not (self.writes or other.writes)
 

@@ -86,7 +86,7 @@ def barrier_conflict(body: Stmt, intrinsics: Intrinsics | None = None) -> str | 
 
 
 def _is_open(stmt: Stmt, waits: tuple[str, ...]) -> bool:
-    """Whether threads go on after one of ``waits`` without meeting the others, which may not yet
+    """True if threads go on after one of ``waits`` without meeting the others, which may not yet
     have waited.
 
     Outside of loops a wait for what began before the last one has nothing to end.

@@ -56,7 +56,7 @@ class Bounds:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing ever runs here."""
+        """True if nothing ever runs here."""
         if any(low > high for low, high in self.ranges.values()):
             return True
         return any(self.interval(fact)[0] > 0 for fact in self.facts)
@@ -95,7 +95,7 @@ class Bounds:
 
     @staticmethod
     def decides(condition: Expr, holds: bool = True) -> bool:
-        """Whether the facts of ``where`` say all that the condition says."""
+        """True if the facts of ``where`` say all that the condition says."""
         match condition:
             case Constant():
                 return True

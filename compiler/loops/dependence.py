@@ -66,7 +66,7 @@ def pairs(found: Iterable[Access], *, reductions: bool = False) -> list[tuple[Ac
 
 
 def may_meet(first: Access, second: Access, orders: Mapping[str, Order]) -> bool:
-    """Whether an instance of ``first`` and one of ``second`` may touch the same element.
+    """True if an instance of ``first`` and one of ``second`` may touch the same element.
 
     ``orders`` is of loops around both, by variable; those not in it may be in any order.
     """
@@ -118,7 +118,7 @@ class _System:
         self.simplifiers = {side: Simplifier(each.bounds) for side, each in self.sides.items()}
 
     def is_open(self) -> bool:
-        """Whether a solution cannot be ruled out."""
+        """True if a solution cannot be ruled out."""
         first, second = self.sides["a"], self.sides["b"]
         for one, other in zip(first.index, second.index, strict=True):
             left, right = self.form("a", one), self.form("b", other)

@@ -15,14 +15,14 @@ Names = Mapping[str, int]
 
 
 def equal(first: Function, second: Function) -> bool:
-    """Whether both are one program; their own names do not count, those of parameters do."""
+    """True if both are one program; their own names do not count, those of parameters do."""
     if (first.inputs, first.outputs) != (second.inputs, second.outputs):
         return False
     return equal_statements(first.body, second.body)
 
 
 def equal_statements(first: Stmt, second: Stmt) -> bool:
-    """Whether both are one statement; free variables and buffers must have the same names."""
+    """True if both are one statement; free variables and buffers must have the same names."""
     table = _Table()
     return table.statement(first, {}, {}) == table.statement(second, {}, {})
 

@@ -12,7 +12,7 @@ __all__ = ["BARRIER", "PREFETCH", "WAIT", "WAIT_BEFORE", "Intrinsic", "by_name"]
 PREFETCH = "prefetch"
 """What ``Invoke`` names to have a region brought near that will soon be read.
 
-It reads and writes nothing, and the region need not lie in its buffer; targets may leave it out.
+It reads and writes nothing, and the region need not be in its buffer; targets may leave it out.
 """
 
 BARRIER = "barrier"

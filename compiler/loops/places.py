@@ -1,4 +1,4 @@
-"""Where a statement reads and writes, as its indices say by themselves.
+"""Where a statement reads and writes, as its indices say separately.
 
 It is found much faster than ``accesses``, which know the conditions around and what names stand
 for; where this does not show that iterations keep apart, those may.
@@ -38,7 +38,7 @@ class Places:
     unknown: set[str]
 
     def apart(self, buffer: str, loop: str) -> bool:
-        """Whether one dimension shows that no two iterations of ``loop``, with this statement as
+        """True if one dimension shows that no two iterations of ``loop``, with this statement as
         its body, touch one element: all of it moves by the same step, and differs by less inside.
         """
         found = self.by_buffer[buffer]

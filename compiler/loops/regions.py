@@ -75,7 +75,7 @@ def _parts(access: Access, axis: int, outer: Bounds) -> tuple[Linear, Linear | N
 
 
 def covers(access: Access, box: Box, shape: tuple[int, ...], outer: Bounds) -> bool:
-    """Whether ``access`` touches every element of the box that lies in a buffer of ``shape``, where
+    """True if ``access`` touches every element of the box that is in a buffer of ``shape``, where
     ``outer`` holds.
 
     It is proved for indices that are sums of loop variables as digits: ``start + 4 * i + j`` with j

@@ -272,7 +272,7 @@ def _verify_held(name: str, buffer: Buffer) -> None:
 
 
 def _of_data(access: Access, form: Linear) -> bool:
-    """Whether an index depends on elements of buffers, maybe by way of a ``Let``."""
+    """True if an index depends on elements of buffers, maybe by way of a ``Let``."""
     known = {loop.variable for loop in access.loops} | access.within
     return any(
         isinstance(node, Load) or (isinstance(node, Variable) and node.name not in known)

@@ -27,7 +27,7 @@ RESIDENT = Path("/proc/self/statm")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """steps: nodes of the model that are converted, in bodies and functions each time anew, and
+    """steps: nodes of the model that are converted, in bodies and functions each time again, and
     constants that are made.
     nodes: operators of the graph that they become.
     elements: of the constants that the import makes; ``elements_a_byte`` for each byte of the model

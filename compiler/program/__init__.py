@@ -1,1 +1,1 @@
-"""Programs: calls of loop programs on tensors, and the memory these lie in."""
+"""Programs: calls of loop programs on tensors, and the memory these are in."""

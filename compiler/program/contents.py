@@ -17,12 +17,12 @@ class Contents:
     spaces: dict[Space, list[tuple[int, int, str]]] = field(default_factory=dict)
 
     def write(self, space: Space, start: int, end: int, tensor: str) -> None:
-        """``tensor`` lies there from now on, and nothing that was there before."""
+        """``tensor`` is there from now on, and nothing that was there before."""
         self.clear(space, start, end)
         self.spaces[space].append((start, end, tensor))
 
     def clear(self, space: Space, start: int, end: int) -> None:
-        """Nothing is known of what lies there."""
+        """Nothing is known of what is there."""
         kept = []
         for first, last, tensor in self.spaces.get(space, []):
             if first < start:

@@ -65,7 +65,7 @@ class Shared:
     names: set[str] = field(default_factory=set)
 
     def function(self, function: Function) -> Function:
-        """A function that is equal to ``function``, but for its name and for threads."""
+        """A function that is equal to ``function``, except for its name and for threads."""
         text = to_text(replace(function, name=""))
         if text not in self.functions:
             name = f"kernel{len(self.functions)}"

@@ -65,7 +65,7 @@ class Repetition:
 
     @property
     def may_stop(self) -> bool:
-        """Whether it, or a loop in it, ends the run when it has used up what is allowed."""
+        """True if it, or a loop in it, ends the run when it has used up what is allowed."""
         return self.operator.conditional or any(
             isinstance(step, Repetition) and step.may_stop for step in self.body.steps
         )
@@ -108,7 +108,7 @@ class Body:
     bytes: int = 0
     steps: list[Step | Repetition] = field(default_factory=list)
     copies: list[tuple[str, int]] = field(default_factory=list)
-    """Outputs that lie elsewhere too: the tensor, the output's number."""
+    """Outputs that are elsewhere too: the tensor, the output's number."""
     owners: dict[str, int] = field(default_factory=dict)
     """Tensors that are computed in the memory of an output: its number."""
     offsets: dict[str, int] = field(default_factory=dict)

@@ -29,7 +29,7 @@ the one before the last did."""
 def verify(program: Program, intrinsics: Mapping[str, Intrinsic] | None = None) -> None:
     """Raise GraphError, naming call and tensor, unless the program keeps these rules.
 
-    Every function keeps those of ``loops/verify``.  Operands lie inside the memory they are in.
+    Every function keeps those of ``loops/verify``.  Operands are inside the memory they are in.
     Inputs and constants are not written.  What a call reads has been written in full, and nothing
     has been written over it since.  A call writes over nothing that it reads.  Iterations that
     threads share write different bytes.  In the end each output holds the tensor of its name.
@@ -190,7 +190,7 @@ class _Checker:
         return space, start, start + size
 
     def write(self, name: str, operand: Operand, size: int, indices: tuple[int, ...]) -> Range:
-        """The tensor lies there from now on."""
+        """The tensor is there from now on."""
         space, start = self.address(operand.place, indices)
         if space[0] in (Origin.INPUT, Origin.CONSTANT):
             raise GraphError(f"{name} writes {operand.tensor} to {_named(space)}")

@@ -39,8 +39,8 @@ def validate(
     """Show that every element of every output is the function of the inputs that ``graph`` says.
 
     graph: of integer layers.  part: its compiled program.  program: another one in its place.
-    Equal functions are found equal.  Functions that differ are found different but for a chance of
-    about degree / 2**31 for each output, where another ``seed`` decides.  Not looked at: sums that
+    Equal functions are found equal.  Functions that differ are found equal with a chance of about
+    degree / 2**31 for each output; another ``seed`` decides then.  Not looked at: sums that
     leave int32, the order in which units run, and that words of the host have biases of 0.
     Raises TranslationError for the first output that differs, and for what there is no rule for.
     """
@@ -99,7 +99,7 @@ def _step(x: Symbols, step: HostStep) -> Symbols:
 
 
 def _place(state: State, source: PartInput, x: Symbols) -> None:
-    """Put an input where it lies in DRAM, found by packing the digits of its elements' numbers."""
+    """Put an input where it is in DRAM, found by packing the digits of its elements' numbers."""
     x = reduce(_step, source.steps, x)
     numbers = np.arange(1, x.values.size + 1).reshape(x.values.shape)
     layout, fill = replace(source.layout, fill=0), source.layout.fill

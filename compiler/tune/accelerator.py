@@ -40,7 +40,7 @@ from .problem import Candidate, Features, Measured
 __all__ = ["AcceleratorSubject", "PlanJob", "PlanProblem", "accelerator_subject"]
 
 PRICES = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Prices of a cycle of DRAM, for plans that are made anew."""
+"""Prices of a cycle of DRAM, for plans that are made again."""
 LAYERS = 96
 """Layers that the features have room for; further ones count in the sums only."""
 
@@ -166,7 +166,7 @@ class PlanProblem:
         return PlanJob(self.model, self.config, self.key, plan)
 
     def _changed(self, plan: Plan, rng: random.Random) -> Plan:
-        """With some layers run in another way, together or by themselves."""
+        """With some layers run in another way, together or separately."""
         choices = list(plan.choices)
         place = rng.randrange(len(choices))
         first = choices[place].first

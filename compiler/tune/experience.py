@@ -27,7 +27,7 @@ __all__ = [
 
 SHIPPED = Path(__file__).with_name("experience.npz")
 WORST = 3.0
-"""The largest target, and minus the least: what lies beyond is all alike."""
+"""The largest target, and minus the least: what is beyond is all alike."""
 
 
 @dataclass(frozen=True, slots=True)

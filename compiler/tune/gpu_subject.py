@@ -101,8 +101,8 @@ def gpu_subject(
 ) -> GpuSubject:
     """The kernels of a model of fixed shapes, once ``dims`` are bound, on a device by its name.
 
-    Raises DeviceError for a device that there is not, TuneError for a model whose shapes depend on
-    data, and what importing raises.
+    Raises DeviceError for an unknown device, TuneError for a model whose shapes depend on data, and
+    the errors of importing.
     """
     options = options or CompileOptions()
     hardware = open_device(device)

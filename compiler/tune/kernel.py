@@ -1,4 +1,4 @@
-"""Kernels of a model for CPUs: groups of nodes by themselves, and where they come from."""
+"""Kernels of a model for CPUs: groups of nodes separately, and where they come from."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def _compiler_digest() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A group of nodes as a graph of its own; constants but for scalars are inputs.
+    """A group of nodes as a graph of its own; constants except for scalars are inputs.
 
     cold: inputs that are constants, which come from memory each time that a network runs.
     """

@@ -23,7 +23,7 @@ PROMISING = 8
 EXPLORED = 0.1
 """Part of what is measured that is drawn without the model."""
 MUTATED, CROSSED = 0.55, 0.15
-"""Parts of the candidates; the rest is drawn anew."""
+"""Parts of the candidates; the rest is drawn again."""
 TRIES = 8
 """Candidates that are made at most for each that is new."""
 

@@ -1,4 +1,4 @@
-"""Which of the records that are good by themselves make the whole faster."""
+"""Which of the records that are good separately make the whole faster."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ class Selection:
         return self._added(self._added(best, groups[:middle]), groups[middle:])
 
     def _is_faster(self, entries: Sequence[Entry]) -> bool:
-        """Whether everything is with these records, by one more measurement."""
+        """True if everything is with these records, by one more measurement."""
         measured = self._measured([], entries)
         if measured is None:
             return True

@@ -148,7 +148,7 @@ class _Tuning:
         self._sow()
 
     def _sow(self) -> None:
-        """Let the best of other settings be measured anew."""
+        """Let the best of other settings be measured again."""
         others: dict[str, list[tuple[float, Candidate]]] = {}
         for trial in self.file.trials:
             ratio = trial.measured.ratio
@@ -212,7 +212,7 @@ class _Tuning:
         return self._late(1 - CLOSING) or (trials is not None and self.progress.trials >= trials)
 
     def _late(self, part: float) -> bool:
-        """Whether that part of the time is over."""
+        """True if that part of the time is over."""
         seconds = self.options.seconds
         return seconds is not None and time.monotonic() - self.started > seconds * part
 

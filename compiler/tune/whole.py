@@ -1,4 +1,4 @@
-"""A network as a whole, with and without records: what kernels gain by themselves may be lost."""
+"""A network as a whole, with and without records: what kernels gain separately may be lost."""
 
 import tempfile
 import time

@@ -1,4 +1,4 @@
-"""What a module remembers of how its tensors lie in memory, so that a run can be looked into."""
+"""What a module remembers of how its tensors are in memory, so that a run can be looked into."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class ImageLayout:
 
     Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
     byte.  transposed: rows are columns of the tensor.  pixel_bytes: from one pixel to the next.
-    windows: those that lie there, where it is not the pixels.
+    windows: those that are there, where it is not the pixels.
     """
 
     step: int

@@ -60,7 +60,7 @@ class Blocks:
         return self.blocks * self.height * self.width * self.lanes
 
     def pack(self, x: Array) -> Array:
-        """int8[1, H, W, C] or int8[1, C] as it lies in memory."""
+        """int8[1, H, W, C] or int8[1, C] as it is in memory."""
         return pack(x, self.lanes, self.fill)
 
 
@@ -69,7 +69,7 @@ class Rows:
     """An image int8[1, H, W, C] as ``rows`` rows of pixels, ``pitch`` bytes apart.
 
     transposed: rows are columns of the image.  pixel_bytes: from one pixel to the next.
-    windows: that lie there in place of the pixels.  count: of either in a row.
+    windows: that are there in place of the pixels.  count: of either in a row.
     fill: bytes without a channel, and pixels outside the image.
     """
 
@@ -100,7 +100,7 @@ class Rows:
         return self.rows * self.pitch
 
     def pack(self, x: Array) -> Array:
-        """int8[1, H, W, C] as it lies in memory."""
+        """int8[1, H, W, C] as it is in memory."""
         if self.windows is None:
             return pack_rows(x, self.pitch, self.transposed, self.pixel_bytes, self.fill)
         own = self.windows
@@ -249,7 +249,7 @@ class AcceleratorPart:
     roof_cycles: int = 0
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for what lies outside of memory, and counts that do not fit."""
+        """Raises ModuleError for what is outside of memory, and counts that do not fit."""
         config = self.configuration
         for name in ("expected_cycles", "roof_cycles"):
             if getattr(self, name) < 0:

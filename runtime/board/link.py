@@ -122,7 +122,7 @@ class Link:
         self._ask(Operation.WRITE_REGISTER, offset, 4, value.to_bytes(4, "little"))
 
     def wait_event(self, seconds: float) -> bool:
-        """Whether the board reports the end of a run within ``seconds``."""
+        """True if the board reports the end of a run within ``seconds``."""
         before = self.events
         end = time.monotonic() + seconds
         while self.events == before and time.monotonic() < end:

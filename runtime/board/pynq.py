@@ -84,7 +84,7 @@ class PynqLink:
         self._registers.write(offset, value)
 
     def wait_event(self, seconds: float) -> bool:
-        """Whether the run ends within ``seconds``."""
+        """True if the run ends within ``seconds``."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if not self.read_registers(STATUS)[0] >> Status.BUSY & 1:

@@ -105,7 +105,7 @@ def first_difference(
 
 
 def _concerns(session: Session, index: int, step: int) -> bool:
-    """Whether a step writes part of an activation."""
+    """True if a step writes part of an activation."""
     match session.program[index]:
         case Load(memory=Memory.ACT):
             return True
@@ -159,7 +159,7 @@ def _stored(
 
 
 def _outside(session: Session, index: int, address: int, value: int, size: int) -> Finding:
-    """Some of a STORE lies where no tensor has a place."""
+    """Some of a STORE is where no tensor has a place."""
     return Finding(
         instruction=session.instruction(index),
         tensor=None,

@@ -86,7 +86,7 @@ def first_fault(session: Session, device: SnapshotDevice) -> Fault | None:
 
 
 def _compare(session: Session, position: int, state: MachineState) -> Fault | None:
-    """The first word that differs, but for those that instructions under way write."""
+    """The first word that differs, except for those that instructions under way write."""
     cycle = session.moments[position - 1].cycle
     session.run_to_cycle(cycle)
     wanted = session.replayed_state

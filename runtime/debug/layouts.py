@@ -131,7 +131,7 @@ class TensorLayout(TensorPlace):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Element ``origin`` (block, row, column; halo included) of ``tensor`` lies at ``word``.
+    """Element ``origin`` (block, row, column; halo included) of ``tensor`` is at ``word``.
 
     Rows are ``row_words`` apart, blocks ``block_words``.
     """
@@ -143,7 +143,7 @@ class Frame:
     origin: tuple[int, int, int]
 
     def place(self, words: Ints) -> tuple[Ints, Ints, Ints]:
-        """Block, row and column of what should lie in ``words``."""
+        """Block, row and column of what should be in ``words``."""
         block, rest = np.divmod(words - self.word, self.block_words)
         row, column = np.divmod(rest, self.row_words)
         return block + self.origin[0], row + self.origin[1], column + self.origin[2]
@@ -174,7 +174,7 @@ EMPTY = Record((), {}, {}, ())
 def read_record(part: AcceleratorPart) -> Record:
     """What ``part`` remembers; nothing, if nothing was recorded.
 
-    Raises ModuleError for tensors and instructions that there are not.
+    Raises ModuleError for tensors and instructions that do not exist.
     """
     found, lanes = part.memories, part.configuration.block
     if found is None:

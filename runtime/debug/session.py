@@ -171,7 +171,7 @@ class Session(Walk):
 
     @property
     def is_replayed(self) -> bool:
-        """Whether the device is the simulator."""
+        """True if the device is the simulator."""
         return self.machine is self._replayed
 
     @property
@@ -209,14 +209,14 @@ class Session(Walk):
     def words(self, memory: Memory, address: int, count: int = 1) -> Words:
         """Words of a scratchpad, typed.
 
-        Raises InputError for words that there are not.
+        Raises InputError for words that do not exist.
         """
         return view_words(self.state, memory, address, count)
 
     def dram(self, address: int, count: int, dtype: str = "int8") -> NDArray[Any]:
         """``count`` elements of DRAM from byte ``address`` on.
 
-        Raises InputError for an element type that there is not, and bytes outside.
+        Raises InputError for an element type that does not exist, and bytes outside.
         """
         try:
             kind = np.dtype(dtype)
@@ -232,7 +232,7 @@ class Session(Walk):
     def tensor(self, name: str) -> TensorView:
         """An activation of the model's graph as it lies now on chip or in DRAM, in NHWC.
 
-        Raises InputError for a name there is not, ModuleError when the module has no names.
+        Raises InputError for a name that does not exist, ModuleError when the module has no names.
         """
         self._require_record()
         number = self.record.number(name)
@@ -247,7 +247,7 @@ class Session(Walk):
     def constant(self, layer: str, name: str) -> Constant:
         """A constant of a layer (weights, bias, taps, table, ...) in DRAM, and what is on chip.
 
-        Raises InputError for a layer or constant there is not.
+        Raises InputError for a layer or constant that does not exist.
         """
         self._require_record()
         number = self.layer(layer)

@@ -29,7 +29,7 @@ __all__ = [
 class Run:
     """What is known of a run beforehand.
 
-    Position ``p`` of a run lies before ``moments[p]``.  layer_of: of each instruction.
+    Position ``p`` of a run is before ``moments[p]``.  layer_of: of each instruction.
     """
 
     program: tuple[Instruction, ...]
@@ -112,7 +112,7 @@ Stop = AtInstruction | AtCycle | AtLayer | AtToken | Watch
 def positions(stop: Stop, run: Run) -> list[int]:
     """Every position of ``run`` at which ``stop`` stops, ascending.
 
-    Raises InputError for an instruction, layer, token or range that there is not.
+    Raises InputError for an instruction, layer, token or range that does not exist.
     """
     match stop:
         case AtInstruction(index=index, event=event):

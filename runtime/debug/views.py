@@ -46,7 +46,7 @@ class Words:
 def view_words(state: MachineState, memory: Memory, address: int, count: int) -> Words:
     """Copies of ``count`` words from ``address`` on.
 
-    Raises InputError for words that there are not.
+    Raises InputError for words that do not exist.
     """
     depth = state.config.depth(memory)
     if count < 1 or not 0 <= address <= depth - count:

@@ -28,7 +28,7 @@ class Place:
 class Walk:
     """A place in a run, which can be gone through in both directions: what it does when is known.
 
-    ``position`` p lies before ``moments[p]``.  breakpoints: by their numbers.
+    ``position`` p is before ``moments[p]``.  breakpoints: by their numbers.
     """
 
     def __init__(self, run: Run) -> None:
@@ -45,7 +45,7 @@ class Walk:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing happens any more."""
+        """True if nothing happens any more."""
         return self.position == len(self.moments)
 
     def where(self) -> Place:

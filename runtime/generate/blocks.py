@@ -57,7 +57,7 @@ class Blocks:
         self.least = max(2, -(-_cycles(session) // max(_cycles(decoder), 1)))
 
     def fits(self, position: int, tokens: int) -> bool:
-        """Whether a run at ``position`` that reads so many tokens is possible, and takes no longer
+        """True if a run at ``position`` that reads so many tokens is possible, and takes no longer
         than the decoder.
         """
         return position <= self.past and tokens >= self.least

@@ -58,7 +58,7 @@ class Decoder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the caches hold no further position."""
+        """True if the caches hold no further position."""
         capacity = self.roles.capacity
         return capacity is not None and self.position >= capacity
 

@@ -202,7 +202,7 @@ class _CudaMachine:
         return found
 
     def passed(self, event: Pointer) -> bool:
-        """Whether the GPU has come to an event."""
+        """True if the GPU has come to an event."""
         self._enter()
         return not self._library.cuEventQuery(event)
 

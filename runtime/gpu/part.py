@@ -107,7 +107,7 @@ class GpuPart:
     binary: Content = b""
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for kernels, memories and steps that there are not."""
+        """Raises ModuleError for kernels, memories and steps that do not exist."""
         if min(self.memory_bytes, self.most_work) < 0:
             raise ModuleError(f"kernels with {self.memory_bytes} bytes, {self.most_work} work")
         for entry in self.kernels:

@@ -22,7 +22,7 @@ class Mark(Protocol):
     """A point in the order of what a device was asked for."""
 
     def passed(self) -> bool:
-        """Whether all before it is done."""
+        """True if all before it is done."""
         ...
 
 

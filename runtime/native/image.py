@@ -1,4 +1,4 @@
-"""Linked machine code for x86-64 that can lie at any address.
+"""Linked machine code for x86-64 that can be at any address.
 
 An image begins with a table of 8 bytes for each function of the C library that it calls; whoever
 loads it writes their addresses there.  All else in it is code and constants, never written.

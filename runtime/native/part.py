@@ -54,7 +54,7 @@ class CpuPart:
     numbers_only: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for constants outside their bytes, and inputs that there are not."""
+        """Raises ModuleError for constants outside their bytes, and inputs that do not exist."""
         for each in self.constants:
             TensorSignature("constant", each.shape, each.dtype)
             if min((*each.shape, each.offset)) < 0 or each.offset + each.bytes > len(self.data):

@@ -45,7 +45,7 @@ class ProgramCode:
     stops: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for symbols that there are not, and sizes below 0."""
+        """Raises ModuleError for symbols that do not exist, and sizes below 0."""
         self.image.check()
         pool = self.pool
         names = (self.main,) if pool is None else (self.main, pool.start, pool.stop)

@@ -1,4 +1,4 @@
-"""Which tensor lies where in the memories, and from when to when.
+"""Which tensor is where in the memories, and from when to when.
 
 Names follow the data: a STORE gives the bytes that it writes the name of what it read, a LOAD takes
 the name of the bytes.
@@ -57,7 +57,7 @@ def memory_map(
     program: one part's, and its entries of the timeline; span: its first cycle, and the one after
     its last.  names: of what each writes, or of the constant it loads; "" where nobody knows.
     present: name, address and bytes of tensors that are in DRAM before the run.
-    Words of a tensor that lie in the same 128th of a scratchpad are one holding, and so are its
+    Words of a tensor that are in the same 128th of a scratchpad are one holding, and so are its
     uses of them less than 1/256 of the span apart; in DRAM, all of a tensor's neighbouring bytes.
     """
     keys = _Keys()

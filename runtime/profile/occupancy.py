@@ -61,7 +61,7 @@ def occupancy(
 
 
 def _overwrites(instruction: Instruction, memory: Memory) -> bool:
-    """Whether the instruction needs nothing of what it found in the ``memory`` that it writes."""
+    """True if the instruction needs nothing of what it found in the ``memory`` that it writes."""
     return memory is Memory.ACC and isinstance(instruction, Gemm) and not instruction.accumulate
 
 

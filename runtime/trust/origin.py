@@ -16,7 +16,7 @@ __all__ = ["holds_code", "is_own", "note_own"]
 
 
 def holds_code(module: Module) -> bool:
-    """Whether a part of it is machine code, which runs with all rights of the user."""
+    """True if a part of it is machine code, which runs with all rights of the user."""
     return any(part.kind == "cpu" for part in module.parts)
 
 
@@ -26,7 +26,7 @@ def note_own(path: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether this user made the file, as it is now.  Raises as ``note_own``."""
+    """True if this user made the file, as it is now.  Raises as ``note_own``."""
     return fetch(cache_directory(), _entry(path)) is not None
 
 

@@ -1,6 +1,6 @@
 """Running a module in a process that can do nothing but compute.
 
-The process is started anew, with nothing of this one but two pipes.  It gets, each with its length
+The process is started again, with nothing of this one but two pipes.  It gets, each with its length
 before it (8 bytes, little-endian): bytes of memory and seconds of processor time, the name of the
 device, the module, and the inputs in the module's order.  It answers with a byte: 0 and the bytes
 of all outputs in their order, or 1 and what went wrong.  The answer is taken for bytes alone, as

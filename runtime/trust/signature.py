@@ -171,7 +171,7 @@ class _Cryptography:
         return bytes(key.public_bytes_raw())
 
     def holds(self, key: Any, signature: bytes, message: bytes) -> bool:
-        """Whether ``signature`` is one of ``message``."""
+        """True if ``signature`` is one of ``message``."""
         try:
             key.verify(signature, message)
         except self._wrong:

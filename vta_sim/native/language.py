@@ -112,7 +112,7 @@ class Record:
             slots[self.places[name]] = value
 
     def __getattr__(self, name: str) -> Any:
-        """Read a field that lies in a slot."""
+        """Read a field that is in a slot."""
         if name not in self.places:
             raise AttributeError(f"{type(self).__name__} has no {name}")
         kept = self.__dict__["kept"]

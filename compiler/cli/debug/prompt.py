@@ -30,7 +30,7 @@ class ScriptError(RunError):
 def run_command(debugger: Debugger, line: str) -> Answer:
     """Do what ``line`` says.
 
-    Raises InputError for a command that there is not, and what the command raises.
+    Raises InputError for a command that does not exist, and what the command raises.
     """
     try:
         name, *words = shlex.split(line)

@@ -39,7 +39,7 @@ class Given:
 
     @property
     def normalizes(self) -> bool:
-        """Whether options give a scale, a mean or a divisor."""
+        """True if options give a scale, a mean or a divisor."""
         return any(each is not None for each in (self.scale, self.mean, self.std))
 
     def read(self, inputs: Sequence["Signature"], own: "Normalization | None" = None) -> "Dataset":

@@ -153,7 +153,7 @@ class ImportContext(LimitedEmitter):
         return with_narrow(self.captured[value.name][1], value.narrow)
 
     def known(self, tensor: Tensor) -> bool:
-        """Whether the tensor's value is a constant."""
+        """True if the tensor's value is a constant."""
         name = tensor.name
         return name in self.builder.constants or name in self._resolved or name in self._computed
 

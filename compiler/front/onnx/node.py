@@ -9,7 +9,7 @@ QUANTIZED = ("QLinear", "Quantize", "Dequantize", "QGemm")
 
 
 def is_quantized_kind(kind: str) -> bool:
-    """Whether an operator quantises, or computes on quantised tensors, by its name."""
+    """True if an operator quantises, or computes on quantised tensors, by its name."""
     return kind.startswith(QUANTIZED)
 
 
@@ -28,7 +28,7 @@ class OnnxNode:
         return f"node {self.name!r} ({self.kind})"
 
     def has(self, place: int) -> bool:
-        """Whether there is an input at ``place``."""
+        """True if there is an input at ``place``."""
         return len(self.inputs) > place and bool(self.inputs[place])
 
     def integer(self, name: str, default: int) -> int:

@@ -136,7 +136,7 @@ def _softmax_axes(context: ImportContext, node: OnnxNode, x: Term) -> tuple[Term
 def convert_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``exp(x - max)`` over its sum.
 
-    Of dequantised rows that lie in another dimension than the last, these are brought there: so it
+    Of dequantised rows that are in another dimension than the last, these are brought there: so it
     stays one operator, which has an integer form.
     """
     given = term(context, node, inputs, 0)
@@ -149,7 +149,7 @@ def convert_softmax(context: ImportContext, node: OnnxNode, inputs: Inputs) -> I
 
 
 def _is_dequantised(context: ImportContext, x: Term) -> bool:
-    """Whether DequantizeLinear made ``x``."""
+    """True if DequantizeLinear made ``x``."""
     name = x.tensor.name
     made = (node for node in reversed(context.builder.nodes) if name in node.outputs)
     return any(isinstance(node.operator, DequantizeLinear) for node in made)

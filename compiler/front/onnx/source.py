@@ -102,7 +102,7 @@ class SourceModel:
         """The outputs.
 
         Raises UnsupportedOperatorError for one that is not a tensor, ModelError for an element type
-        that there is not.
+        that does not exist.
         """
         found = []
         for value in self.proto.graph.output:
@@ -120,7 +120,7 @@ class SourceModel:
 
     @property
     def quantizes(self) -> bool:
-        """Whether a node quantises or computes on quantised tensors."""
+        """True if a node quantises or computes on quantised tensors."""
         return any(is_quantized_kind(node.op_type) for node in self.proto.graph.node)
 
     def bind(self, dims: Mapping[str, int]) -> "SourceModel":

@@ -12,7 +12,7 @@ __all__ = ["early_model", "late_model"]
 
 def early_model(model: onnx.ModelProto, roots: set[str]) -> onnx.ModelProto:
     """The model without the nodes whose first outputs are ``roots``, and without what reads their
-    results.  What those read of the others are outputs too, but for the model's own inputs.
+    results.  What those read of the others are outputs too, except for the model's own inputs.
     """
     late, early = _apart(model, roots)
     made = {name for node in late for name in node.output}

@@ -19,8 +19,8 @@ LARGEST_OPSET = (1 << 31) - 1
 
 
 def require_wellformed(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an opset that there is not, a name that is not text, and a name that is
-    defined twice in one graph.
+    """Raise ModelError for an unknown opset, a name that is not text, and a name that is defined
+    twice in one graph.
     """
     _require_opsets("the model", model.opset_import)
     _require_graph(model.graph)

@@ -130,7 +130,7 @@ class _Candidates:
         return many, spread(first), spread(second), total.cast(DType.FLOAT32).reshape(1)
 
     def by_class(self, limit: int) -> tuple[Term, ...]:
-        """At most ``limit`` boxes of each class by themselves; then the best of all."""
+        """At most ``limit`` boxes of each class separately; then the best of all."""
         node, classes = self.node, self.scores.shape[1]
         rows, total = self.apart(self.scores.transpose(1, 0), limit)
         kinds, places = (rows.slice(1, n, n + 1).reshape(-1) for n in range(2))

@@ -15,7 +15,7 @@ __all__ = ["hybrid_convolution", "hybrid_dense", "is_hybrid"]
 
 
 def is_hybrid(node: Node) -> bool:
-    """Whether activations are floats and weights quantised."""
+    """True if activations are floats and weights quantised."""
     return node.term(0).dtype == DType.FLOAT32 and node.term(1).dtype == DType.INT8
 
 

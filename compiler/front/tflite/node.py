@@ -70,7 +70,7 @@ class Node:
 
     @property
     def is_quantised(self) -> bool:
-        """Whether the first input has 8 or 16 bits, and a scale."""
+        """True if the first input has 8 or 16 bits, and a scale."""
         small = self.term(0).dtype in (*BYTES, DType.INT16)
         return small and self.info(0).quantization is not None
 

@@ -100,5 +100,5 @@ def by_image(node: Node, x: Term, layer: Callable[[Term], Term]) -> Term:
 
 
 def is_bytes(node: Node) -> bool:
-    """Whether the first input is int8 or uint8, and quantised."""
+    """True if the first input is int8 or uint8, and quantised."""
     return node.term(0).dtype in BYTES and node.info(0).quantization is not None

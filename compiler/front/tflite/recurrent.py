@@ -50,7 +50,7 @@ def _real(node: Node, place: int) -> Term:
 
 
 def _require_floats(node: Node) -> None:
-    """Raise UnsupportedOperatorError unless all operands are floats, but for weights of bytes."""
+    """Raise UnsupportedOperatorError unless all operands but weights of bytes are floats."""
     for place, each in enumerate(node.inputs):
         if each is None or each.dtype == DType.FLOAT32:
             continue

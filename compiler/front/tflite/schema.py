@@ -109,7 +109,7 @@ class ModelFile:
     metadata: bytes = b""
 
     def is_constant(self, tensor: TensorInfo) -> bool:
-        """Whether the file has the tensor's value."""
+        """True if the file has the tensor's value."""
         return bool(self.buffers[tensor.buffer]) and not tensor.is_variable
 
     def constant(self, tensor: TensorInfo) -> Array:

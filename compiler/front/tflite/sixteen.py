@@ -13,7 +13,7 @@ __all__ = ["is_sixteen", "requantized_wide", "scaled_wide"]
 
 
 def is_sixteen(node: Node) -> bool:
-    """Whether activations are int16, quantised, and weights int8."""
+    """True if activations are int16, quantised, and weights int8."""
     return node.term(0).dtype == DType.INT16 and node.term(1).dtype == DType.INT8
 
 

@@ -88,7 +88,7 @@ class TfliteModel:
 
     @property
     def quantizes(self) -> bool:
-        """Whether a tensor is quantised."""
+        """True if a tensor is quantised."""
         return any(each.quantization is not None for each in self.main.tensors)
 
     @property

@@ -10,7 +10,7 @@ __all__ = ["exported", "is_of_torch", "saved"]
 
 
 def is_of_torch(model: object) -> bool:
-    """Whether torch made the model's class, or a class that it derives from."""
+    """True if torch made the model's class, or a class that it derives from."""
     return any(each.__module__.partition(".")[0] == "torch" for each in type(model).__mro__)
 
 

@@ -22,7 +22,7 @@ TABLES = ("tensor_values", "sym_int_values")
 def without_regions(graph: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON of a graph, each region's nodes in place of its call.
 
-    Names inside get the call's before them, but for the region's inputs and outputs.
+    Names inside get the call's before them, except for the region's inputs and outputs.
     Raises ModelError for a region of another form, UnsupportedOperatorError for autocast that is
     enabled.
     """

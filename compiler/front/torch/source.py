@@ -65,7 +65,7 @@ class TorchModel:
 
     @property
     def quantizes(self) -> bool:
-        """Whether a node quantises or dequantises."""
+        """True if a node quantises or dequantises."""
         return any("quantized_decomposed" in node.target for node in self.program.nodes)
 
     @cached_property

@@ -85,8 +85,8 @@ class Assemble(Movement):
 class Append(Movement):
     """The first ``start`` columns (axis 2) or channels (axis 3) of ``x``, and behind them ``y``.
 
-    x: T[1, H, W, C], y: the same but for the size of ``axis``.  What ``x`` has from ``start`` on is
-    room that ``y`` may take: a cache, and the row that a run adds to it.
+    x: T[1, H, W, C], y: the same except for the size of ``axis``.  ``y`` may take the room that
+    ``x`` has from ``start`` on: a cache, and the row that a run adds to it.
     """
 
     axis: int

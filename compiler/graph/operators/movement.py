@@ -144,7 +144,7 @@ class Concatenate(Movement):
 
 
 class PadMode(StrEnum):
-    """What lies beyond the edges of a tensor."""
+    """What is beyond the edges of a tensor."""
 
     CONSTANT = "constant"
     EDGE = "edge"

@@ -52,7 +52,7 @@ class BytePairs:
 
 
 def _is_large_product(operator: object) -> bool:
-    """Whether it is a product of matrices, perhaps of several at a time, for tensor cores."""
+    """True if it is a product of matrices, perhaps of several at a time, for tensor cores."""
     if not isinstance(operator, Contract) or operator.dtype != DType.INT32:
         return False
     every = (*operator.operands, operator.output)

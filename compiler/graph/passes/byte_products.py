@@ -60,7 +60,7 @@ class ByteProducts:
 
 
 def _takes_bytes(graph: Graph, node: Node, by_rows: bool) -> bool:
-    """Whether the node is a product whose weights are constant and fit int8."""
+    """True if the node is a product whose weights are constant and fit int8."""
     operator = node.operator
     if not isinstance(operator, Convolution | Contract) or operator.dtype != DType.INT32:
         return False
@@ -79,7 +79,7 @@ def _takes_bytes(graph: Graph, node: Node, by_rows: bool) -> bool:
 
 
 def is_matrix_product(operator: Contract) -> bool:
-    """Whether the rows of the second operand are summed over, its columns the result's last."""
+    """True if the rows of the second operand are summed over, its columns the result's last."""
     rows, columns = operator.operands[1]
     summed = [((label, 1),) for label in operator.summed]
     return summed == [rows] and operator.output[-1:] == (columns,)

@@ -186,7 +186,7 @@ def sink_below_movement(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _are_last(operator: Any, rank: int) -> bool:
-    """Whether windows are over the last dimensions."""
+    """True if windows are over the last dimensions."""
     last: bool = operator.axes == tuple(range(rank - len(operator.axes), rank))
     return last
 

@@ -47,7 +47,7 @@ class ChannelsLast:
 
 
 def _is_product(graph: Graph, node: Node) -> bool:
-    """Whether a convolution has enough pixels, channels and taps to be a product of matrices."""
+    """True if a convolution has enough pixels, channels and taps to be a product of matrices."""
     if not _is_known(graph, node):
         return False
     assert isinstance(node.operator, Convolution)
@@ -58,7 +58,7 @@ def _is_product(graph: Graph, node: Node) -> bool:
 
 
 def _is_known(graph: Graph, node: Node) -> bool:
-    """Whether a convolution has images, constant weights, and types that tensor cores multiply."""
+    """True if a convolution has images, constant weights, and types that tensor cores multiply."""
     if not isinstance(node.operator, Convolution) or node.inputs[1] not in graph.constants:
         return False
     kinds = [graph.types[name] for name in node.inputs]

@@ -37,7 +37,7 @@ class _Operand:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """What a QuantizeLinear reads: all that it is computed from, but for the operator's dtype."""
+    """Everything that the operand of a QuantizeLinear is computed from, without its dtype."""
 
     node: Node
     operands: tuple[_Operand, _Operand]
@@ -118,7 +118,7 @@ class _Matcher:
         return _Operand(node, shape)
 
     def bias_fits(self, product: _Product) -> bool:
-        """Whether the bias is int32 in units of the sum."""
+        """True if the bias is int32 in units of the sum."""
         if product.bias is None:
             return True
         bias = product.bias.node

@@ -70,7 +70,7 @@ def aligned(parameter: Term, x: Term, axis: int) -> Term:
 
 
 def is_zero(value: Term) -> bool:
-    """Whether all elements are known to be 0."""
+    """True if all elements are known to be 0."""
     return value.context.known(value.tensor) and not value.context.value(value.tensor).any()
 
 

@@ -4,7 +4,7 @@
 
 Between product and softmax there may be constant factors and divisors, then sums with tensors that
 broadcast to the scores, then choices between scores and a constant, one of each at most.  Operands
-are read as they lie before they are transposed, and the result is stored as a transpose after it
+are read as they are before they are transposed, and the result is stored as a transpose after it
 would leave it.  Scores of fewer than ``FEWEST`` rows stay as they are: there is little to keep out
 of memory.  So do those of wide values.
 
@@ -37,7 +37,7 @@ WIDEST = 256
 
 @dataclass(slots=True)
 class _Scores:
-    """What lies between a product and its softmax, found from the softmax on."""
+    """What is between a product and its softmax, found from the softmax on."""
 
     scale: float = 1.0
     bias: str | None = None
@@ -134,7 +134,7 @@ class _Matcher:
                 return None
 
     def leads_to_product(self, name: str) -> bool:
-        """Whether a tensor is the product of queries and keys, perhaps scaled."""
+        """True if a tensor is the product of queries and keys, perhaps scaled."""
         node = self.only(name)
         while node is not None and isinstance(node.operator, Binary):
             made = [each for each in node.inputs if self.number(each) is None]
@@ -151,7 +151,7 @@ class _Matcher:
     def joined(
         self, first: Node, last: Node, found: _Scores
     ) -> tuple[Attention, tuple[str, ...]] | None:
-        """Both products and what lies between them."""
+        """Both products and what is between them."""
         one, two = first.operator, last.operator
         assert isinstance(one, Contract)
         assert isinstance(two, Contract)

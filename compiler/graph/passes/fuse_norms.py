@@ -106,7 +106,7 @@ class _Matcher:
         return x if rows and whole else None
 
     def is_square(self, name: str, of: str) -> bool:
-        """Whether the tensor ``name`` is the square of the tensor ``of``."""
+        """True if the tensor ``name`` is the square of the tensor ``of``."""
         product = self.binary(name, BinaryFunction.MUL)
         power = self.binary(name, BinaryFunction.POW)
         return product == (of, of) or (

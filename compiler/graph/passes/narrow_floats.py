@@ -69,7 +69,7 @@ def _factors(graph: Graph, node: Node) -> tuple[str, ...]:
 
 
 def _moves(node: Node) -> bool:
-    """Whether the results are elements of the operands, which 16 bits hold as well."""
+    """True if the results are elements of the operands, which 16 bits hold as well."""
     operator = node.operator
     if isinstance(operator, WindowReduce):
         return operator.function is WindowFunction.MAX
@@ -117,7 +117,7 @@ class _Narrowing:
         return EliminateDead().run(rebuilding.build())
 
     def _stays(self, node: Node) -> bool:
-        """Whether the node moves elements of 16 bits."""
+        """True if the node moves elements of 16 bits."""
         return _moves(node) and node.output in self.stored
 
     def _narrow_operands(self, node: Node) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class _Narrowing:
                 self.stored.add(name)
 
     def _may_read(self, reader: Node, name: str) -> bool:
-        """Whether it takes 16 bits, or loops that convert them as they read."""
+        """True if it takes 16 bits, or loops that convert them as they read."""
         if name in self._narrow_operands(reader):
             return True
         return reader.operator.fusion not in (Fusion.CONTRACTION, Fusion.OPAQUE)
@@ -181,7 +181,7 @@ class _Narrowing:
 
 
 def _is_bounded(graph: Graph, node: Node) -> bool:
-    """Whether results are about as large as operands."""
+    """True if results are about as large as operands."""
     known = [name in graph.constants for name in node.inputs]
     match node.operator:
         case Unary(function=function):

@@ -42,7 +42,7 @@ class Dataset:
         return self._total if self.chosen is None else len(self.chosen)
 
     def __iter__(self) -> Iterator[Sample]:
-        """Each sample, read anew.  Raises CalibrationError for one that does not fit."""
+        """Each sample, read again.  Raises CalibrationError for one that does not fit."""
         wanted = np.arange(self._total) if self.chosen is None else np.array(self.chosen, np.int64)
         ends = np.cumsum([source.count for source in self.sources])
         parts = np.split(wanted, np.searchsorted(wanted, ends[:-1]))

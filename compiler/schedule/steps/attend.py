@@ -32,8 +32,8 @@ class Attend:
     weight, and such rows are not stored.  Weights are powers of two, of scores times log2(e).  They
     are added up before they are rounded, and those of a row's four threads at the end.
 
-    The loops are not derived from those before, but written anew from what those compute.  The step
-    takes the form that ``define/attention.py`` writes and refuses any other.
+    The step does not transform the loops: it writes new ones that compute the same.  It accepts
+    the form that ``define/attention.py`` writes, and refuses any other.
     """
 
     tiles: int

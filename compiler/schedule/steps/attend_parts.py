@@ -267,7 +267,7 @@ def _require(load: Load, used: tuple[Variable, ...], unused: tuple[Variable, ...
 
 
 def _scaled(score: Expr) -> tuple[Expr, float]:
-    """A score but for a factor above 0, and that factor of its exponent of 2.
+    """A score except for a factor above 0, and that factor of its exponent of 2.
 
     Products with a sum are rounded once with what is added to them.
     """

@@ -28,7 +28,7 @@ class Tile:
     """A step's part of an operand, ``load``; ``other``: the number beside that of the column.
 
     turned: its rows are not columns of scores, but other numbers.  Rows have 16 bytes more than
-    they need, so that eight of them, which are read at once, lie in different banks.
+    they need, so that eight of them, which are read at once, are in different banks.
     """
 
     buffer: Buffer

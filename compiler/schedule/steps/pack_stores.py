@@ -127,7 +127,7 @@ class PackStores:
 
 
 def is_packable(loop: Stmt) -> bool:
-    """Whether the step applies to ``loop``."""
+    """True if the step applies to ``loop``."""
     return _found(loop) is not None
 
 
@@ -223,7 +223,7 @@ def _axis(place: Sequence[Expr], name: str) -> int | None:
 
 
 def _is_term(expr: Expr, name: str) -> bool:
-    """Whether ``expr`` is a sum of which ``name`` is a term, and is nowhere else."""
+    """True if ``expr`` is a sum of which ``name`` is a term, and is nowhere else."""
     if isinstance(expr, Binary) and expr.function == BinaryFunction.ADD:
         inside = [side for side in (expr.left, expr.right) if name in variables(side)]
         return len(inside) == 1 and _is_term(inside[0], name)

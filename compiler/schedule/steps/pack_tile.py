@@ -65,7 +65,7 @@ class PackTile:
 
 
 def is_packable_tile(loop: For) -> bool:
-    """Whether the step applies to ``loop``."""
+    """True if the step applies to ``loop``."""
     return _stores(loop) is not None
 
 

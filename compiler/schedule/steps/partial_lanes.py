@@ -38,7 +38,7 @@ Intrinsics = Mapping[str, Intrinsic]
 
 @dataclass(frozen=True, slots=True)
 class PartialLanes:
-    """Reduce in the lanes of a vector, each lane by itself, and combine the lanes at the end.
+    """Reduce in the lanes of a vector, each lane separately, and combine the lanes at the end.
 
         alloc a[]: a[] = 0; for k in 40: a[] add= x[k]; y[] = a[]
         ->  alloc a[16]: for l in 16 vector: a[l] = 0

@@ -57,7 +57,7 @@ def offsets(box: Box) -> Callable[[Indices], Indices]:
 
 
 def box_loops(box: Box, names: Sequence[str]) -> tuple[tuple[tuple[str, int], ...], Indices]:
-    """Loops over a box, but for dimensions of one element, and the index inside it."""
+    """Loops over a box, except for dimensions of one element, and the index inside it."""
     around = tuple((name, size) for name, size in zip(names, box.shape, strict=True) if size != 1)
     at = tuple(
         Variable(name) if size != 1 else Constant(0, DType.INT64)

@@ -42,7 +42,7 @@ class RegisterTile:
         where i stands for i * 2 + i.u, and j for j * 4 + j.l
 
     loops: around the allocation, those that are tiled, outermost first; they may have been in
-    another order.  sums: the loops of the sum, outermost first, but for ``inner``, those inside the
+    another order.  sums: the loops of the sum, outermost first, without ``inner``, those inside the
     lanes.  tiles: of loops, how many values, or vectors of the one in lanes, are in a tile; they
     are unrolled in this order, but those that the read of fewest values moves with are inside: its
     values stay in registers, others are used up at once.  What is left of a loop becomes smaller

@@ -107,7 +107,7 @@ class CacheWrite:
 def _starts_anew(
     body: Stmt, bounds: Bounds, buffer: Buffer, box: Box, intrinsics: Intrinsics
 ) -> bool:
-    """Whether every element of the box is stored before it is read.
+    """True if every element of the box is stored before it is read.
 
     Shown where the first statement that touches the buffer only writes, and all of the box; or is a
     loop of which this holds in each iteration, and no two iterations touch one element.

@@ -102,7 +102,7 @@ class Widen:
 
 
 def _writes(stmt: Stmt, own: frozenset[str]) -> bool:
-    """Whether the statement writes a buffer of ``own``, or adds to any buffer."""
+    """True if the statement writes a buffer of ``own``, or adds to any buffer."""
     if isinstance(stmt, Store | Update):
         return stmt.buffer.name in own or isinstance(stmt, Update)
     return any(_writes(each, own) for each in bodies(stmt))
@@ -120,5 +120,5 @@ def _clamped(stmt: Stmt, name: str, last: Expr, inside: Expr) -> Stmt:
 
 
 def _is_element(expr: Load | Select) -> bool:
-    """Whether the expression is an element, or a choice between one and a constant."""
+    """True if the expression is an element, or a choice between one and a constant."""
     return isinstance(expr, Load) or isinstance(expr.other, Constant)

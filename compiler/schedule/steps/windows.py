@@ -1,4 +1,4 @@
-"""Steps for reductions over windows, parts of which lie outside of what they slide over."""
+"""Steps for reductions over windows, parts of which are outside of what they slide over."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -11,7 +11,7 @@ __all__ = ["find_cuda"]
 def find_cuda(rest: str) -> Gpu:
     """The target ``cuda``, whose PTX all GPUs from sm_80 on take, or ``cuda:sm_90a`` for one kind.
 
-    Raises TargetError for an architecture that there is not.
+    Raises TargetError for an architecture that does not exist.
     """
     architecture = rest or "sm_80"
     check_architecture(architecture)

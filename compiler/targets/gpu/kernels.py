@@ -1,7 +1,7 @@
 """Kernels of a function: what a GPU runs at a time, and the blocks and threads that it takes.
 
 Blocks of threads cannot wait for each other.  Each nest at the top of a function therefore becomes
-a kernel of its own, and what one kernel leaves for another lies in a workspace.  Statements without
+a kernel of its own, and what one kernel leaves for another is in a workspace.  Statements without
 blocks and threads run on one thread, as many together as follow each other.
 """
 
@@ -204,7 +204,7 @@ def _pieces(function: Function, stmt: Stmt, handed: list[Buffer]) -> list[_Piece
 
 
 def _is_one_block(stmt: Stmt) -> bool:
-    """Whether a statement allocates shared memory, but has no loop over blocks."""
+    """True if a statement allocates shared memory, but has no loop over blocks."""
     every = list(walk(stmt))
     if any(isinstance(each, For) and each.kind is LoopKind.BLOCK for each in every):
         return False

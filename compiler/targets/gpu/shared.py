@@ -1,6 +1,6 @@
 """Where the shared buffers of a block lie when they are more than a kernel may declare.
 
-Then the launch gives the memory: all lie in it one after the other.  Operands of products
+Then the launch gives the memory: all are in it one after the other.  Operands of products
 of warpgroups always do, each from a multiple of 1024 bytes on, in swizzled rows of 128 bytes.
 Source: CUDA C++ Programming Guide (NVIDIA), compute capability 9.x; ``warpgroups.py``.
 """

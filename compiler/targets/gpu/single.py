@@ -27,7 +27,7 @@ def _has_threads(stmt: Stmt) -> bool:
 
 
 def _is_shared(stmt: Stmt) -> bool:
-    """Whether all threads of the block take part in it."""
+    """True if all threads of the block take part in it."""
     waits = any(
         isinstance(each, Invoke) and each.intrinsic in (BARRIER, WAIT, WAIT_BEFORE)
         for each in walk(stmt)
@@ -87,14 +87,14 @@ def require_own(stmt: Stmt, buffers: tuple[Buffer, ...] = ()) -> None:
 
 
 def _is_many(stmt: For | Invoke) -> bool:
-    """Whether the kernel takes more than one thread."""
+    """True if the kernel takes more than one thread."""
     if isinstance(stmt, Invoke):
         return bool(lanes_of(stmt.intrinsic))
     return stmt.kind is LoopKind.THREAD and stmt.extent != as_index(1)
 
 
 def _has_own_parts(stmt: Allocate) -> bool:
-    """Whether the array is shared, or ``distributed`` makes it the threads' own."""
+    """True if the array is shared, or ``distributed`` makes it the threads' own."""
     scope = stmt.buffer.scope
     if scope is Scope.REGISTER:
         return bool(thread_dimensions(stmt.body, stmt.buffer, ()))

@@ -10,7 +10,7 @@ column n are element ``c[g, t, h, i, j]`` with
     r = 8 i + g,  n = 8 h + 2 t + j,  thread 4 g + t of the warp.
 
 ``mma_..._beside`` is the same with b in the order ``b[h, t, j, k]``, whatever columns of the
-product its rows are: those of a thread may lie side by side in memory then.
+product its rows are: those of a thread may be side by side in memory then.
 
     copy_int8:  d[i] = s[i] over i in 16
 

@@ -11,10 +11,10 @@ r and column n are element ``c[w, g, t, p, h, i, j]`` with
     r = 16 w + 8 i + g,  n = 32 p + 8 h + 2 t + j,  thread 32 w + 4 g + t of the warpgroup.
 
 Row n of b is ``b[p, h, t, j]``, whatever column of the product it is: so the columns of a thread
-may lie side by side in memory.
+may be side by side in memory.
 
-Rows of operands lie in shared memory one after the other, in pieces of 16 bytes: piece p of row r
-lies where p ^ (r % 8) of them would come before it, so that eight rows have it in different banks.
+Rows of operands are in shared memory one after the other, in pieces of 16 bytes: piece p of row r
+is where p ^ (r % 8) of them would come before it, so that eight rows have it in different banks.
 
 Source: PTX ISA 8.5 (NVIDIA), 9.7.15.5: wgmma.mma_async with .f16, .bf16, .s8 and .u8, the fragment
 of D, shared memory in the 128-byte swizzling mode.  Four instructions are one of these.

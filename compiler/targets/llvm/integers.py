@@ -118,7 +118,7 @@ def _modulo(e: Instructions, a: Value, b: Value) -> Value:
 
 
 def _exact(a: Value, b: Value) -> bool:
-    """Whether truncating is rounding down."""
+    """True if truncating is rounding down."""
     if not a.dtype.is_signed:
         return True
     positive = b.low is not None and b.low > 0

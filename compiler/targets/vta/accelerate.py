@@ -227,9 +227,9 @@ def _input(
 def _output(
     graph: Graph, partition: Partition, chain: Chain, program: CompiledProgram
 ) -> PartOutput:
-    """Where a result, or what it is part of, lies in DRAM, and how the host makes an output of it.
+    """Where a result, or what it is part of, is in DRAM, and how the host makes an output of it.
 
-    Of what it is part of, the blocks that it lies in.
+    Of what it is part of, the blocks that it is in.
     """
     view, shape = partition.view(chain.first), graph.types[chain.first].shape
     whole, image = program.activations[view.whole], _image_shape(shape)

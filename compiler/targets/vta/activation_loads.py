@@ -118,7 +118,7 @@ def result_store(result: Activation, place: int, address: int, config: HardwareC
 
 
 def halo_loads(output: Activation, place: int) -> Iterator[tuple[Load, Frame]]:
-    """Fill the halo: what lies before the first data row, between rows, and after the last.
+    """Fill the halo: what is before the first data row, between rows, and after the last.
 
     Of a tensor whose pixels come from several layers, by the one that makes the first pixel.
     """

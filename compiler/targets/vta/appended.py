@@ -17,7 +17,7 @@ def append_problem(
 ) -> str | None:
     """Why a program cannot append the second of these images to the first; None if it can.
 
-    Both lie in DRAM: the host puts the first one there, and layers read the whole as weights.
+    Both are in DRAM: the host puts the first one there, and layers read the whole as weights.
     lanes: of a block.  layers: operators that layers are made of.
     """
     operator, where = node.operator, f"node {node.origin!r}"

@@ -1,7 +1,7 @@
 """Where the units of a layer in tiles wait for each other's banks, and sums in parts to avoid that.
 
 GEMM holds the banks of all channels that an instruction reads, and works on one after the other.
-Where results, or what is added to them, lie in one of these banks, STORE and VECTOR find no time in
+Where results, or what is added to them, are in one of these banks, STORE and VECTOR find no time in
 between.  An instruction for a part of the channels leaves the banks of the others free.
 """
 
@@ -54,7 +54,7 @@ def in_parts(
     config: HardwareConfig,
     besides: Set[int],
 ) -> list[StreamedLayer]:
-    """``planned``, with sums in more parts where units then wait less, but for ``besides``."""
+    """``planned``, with sums in more parts where units then wait less, except for ``besides``."""
     found = list(planned)
     for number, tile, own in _in_tiles(choices, buffers):
         if number in besides or tile.depth == 1 or tile.held or "k" not in tile.sizes:
@@ -115,7 +115,7 @@ def _wait(
 def _leaves_free(
     planned: StreamedLayer, read: PlacedBuffer, other: PlacedBuffer, config: HardwareConfig
 ) -> bool:
-    """Whether some part of each tile's sums reads no bank of ``read`` in which ``other`` lies."""
+    """True if some part of each tile's sums reads no bank of ``read`` in which ``other`` lies."""
     item, start = read
     window, kernel = planned.windows.get(item.activation.name), planned.layer.kernel
     part = planned.tiling.sizes.get("k", 0)

@@ -1,6 +1,6 @@
 """A graph for several images at once, in which weights serve all of them where that is free.
 
-Each image is computed by itself up to some layers, and from these on all images lie side by side:
+Each image is computed by itself up to some layers, and from these on all images are side by side:
 
     int8[1, H, W, C] of N images  ->  int8[1, H, N * W, C]
 
@@ -156,7 +156,7 @@ class _Batch:
         return self.reshaped(made, (1, height, self.images * width, channels))
 
     def result(self, chain: Chain) -> str:
-        """An output, of what lies side by side."""
+        """An output, of what is side by side."""
         made, kind = self.beside(chain.first), self.source.types[chain.first]
         height, width, channels = _size(self.source, chain.first)
         if height > 1:

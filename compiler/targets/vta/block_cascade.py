@@ -38,7 +38,7 @@ MARGIN = 1.1
 class Blocks:
     """A way to run such layers, ``size`` blocks at a time.
 
-    words: of ACT, for what lies between the layers.  cycles: expected.  dram: those of them in
+    words: of ACT, for what is between the layers.  cycles: expected.  dram: those of them in
     which DRAM works.
     """
 
@@ -86,7 +86,7 @@ class BlockRing:
 
 @dataclass(frozen=True, slots=True)
 class BlockCascade:
-    """Layers ``first`` and the next two.  rings: of what lies between them, by name.
+    """Layers ``first`` and the next two.  rings: of what is between them, by name.
 
     parts: how often each of them runs.
     """
@@ -153,7 +153,7 @@ def block_cascade(
 
 
 def _suits(layers: Sequence[LoweredLayer]) -> bool:
-    """Whether each block that the second layer makes comes from the same block alone, and the third
+    """True if each block that the second layer makes comes from the same block alone, and the third
     adds all of them up.
     """
     make, go, add = layers
@@ -175,12 +175,12 @@ def _suits(layers: Sequence[LoweredLayer]) -> bool:
 
 
 def _plain(x: Activation) -> bool:
-    """Whether it is a whole tensor in blocks that follow each other."""
+    """True if it is a whole tensor in blocks that follow each other."""
     return x.whole == x and x.image is None and x.places is None and x.grid is None
 
 
 def _steps(kernel: Kernel, name: str, axis: str) -> bool:
-    """Whether what ``kernel`` reads of an activation is the block that ``axis`` counts."""
+    """True if what ``kernel`` reads of an activation is the block that ``axis`` counts."""
     refs = [ref for nest in kernel.nests for ref in nest.refs[1:] if ref.buffer.name == name]
     return bool(refs) and all(
         ref.indices[0].constant == 0 and ref.indices[0].terms == {Variable(axis): 1} for ref in refs
@@ -188,7 +188,7 @@ def _steps(kernel: Kernel, name: str, axis: str) -> bool:
 
 
 def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> bool:
-    """Whether sums fit in banks of ACC, tables in TAB, and other constants of one turn in half of
+    """True if sums fit in banks of ACC, tables in TAB, and other constants of one turn in half of
     their memories.
     """
     make, add = layers[0].kernel, layers[2].kernel

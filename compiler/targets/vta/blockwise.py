@@ -113,7 +113,7 @@ def _dram_cycles(layer: LoweredLayer, config: HardwareConfig) -> int:
 
 
 def _is_pool(kernel: Kernel) -> bool:
-    """Whether each block of its one pixel comes from the same block of its input alone."""
+    """True if each block of its one pixel comes from the same block of its input alone."""
     extents = kernel.extents
     return "acc" not in kernel.refs and "k" not in extents and extents["y"] == extents["x"] == 1
 

@@ -69,7 +69,7 @@ def node_refusals(
     row_words: int = MOST_WORDS,
     depths: tuple[int, int, int] | None = None,
 ) -> Mapping[int, Refusal]:
-    """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what lies
+    """Why the accelerator cannot run a node as a layer, or part of one, or as a name for what is
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
     lanes: of a block; without them, what depends on them counts as suitable.
@@ -181,13 +181,13 @@ def _finish_of(graph: Graph, node: Node) -> Node:
 
 
 def _has_mask(graph: Graph, node: Node) -> bool:
-    """Whether one of a few bytes is added to all others, so that a wrong pair comes often."""
+    """True if one of a few bytes is added to all others, so that a wrong pair comes often."""
     given = (graph.constants.get(name) for name in node.inputs)
     return any(mask is not None and len(np.unique(mask)) <= MASK_VALUES for mask in given)
 
 
 def _picks(graph: Graph, node: Node) -> bool:
-    """Whether a product with zeros and ones keeps some elements of a tensor."""
+    """True if a product with zeros and ones keeps some elements of a tensor."""
     given = graph.constants.get(node.inputs[0])
     if given is None or not isinstance(node.operator, Multiply):
         return False
@@ -240,7 +240,7 @@ def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
 
 
 def _is_between(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` reshapes sums of a convolution on their way to be requantised."""
+    """True if ``node`` reshapes sums of a convolution on their way to be requantised."""
     if not isinstance(node.operator, Reshape) or not _keeps_places(graph, node):
         return False
     maker = graph.producer(node.inputs[0])
@@ -249,7 +249,7 @@ def _is_between(graph: Graph, node: Node) -> bool:
 
 
 def _requantizes(sums: str, graph: Graph) -> bool:
-    """Whether one node alone reads ``sums`` and requantises them, perhaps after a Reshape."""
+    """True if one node alone reads ``sums`` and requantises them, perhaps after a Reshape."""
     for _ in range(2):
         readers = graph.consumers(sums)
         if sums in graph.outputs or len(readers) != 1:
@@ -262,7 +262,7 @@ def _requantizes(sums: str, graph: Graph) -> bool:
 
 
 def _sums(graph: Graph, node: Node, kinds: tuple[type, ...] | type = SUMS) -> bool:
-    """Whether one of ``kinds`` makes what ``node`` reads, perhaps with a Reshape between."""
+    """True if one of ``kinds`` makes what ``node`` reads, perhaps with a Reshape between."""
     maker = graph.producer(node.inputs[0])
     if maker is not None and isinstance(maker.operator, Reshape):
         maker = graph.producer(maker.inputs[0])
@@ -270,7 +270,7 @@ def _sums(graph: Graph, node: Node, kinds: tuple[type, ...] | type = SUMS) -> bo
 
 
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` is of a kind that the accelerator has."""
+    """True if ``node`` is of a kind that the accelerator has."""
     before, after = graph.types[node.inputs[0]], graph.types[node.output]
     if isinstance(node.operator, (*SUMS, AnyFinish, ScalesOfWords)):
         return True
@@ -285,14 +285,14 @@ def _is_for_accelerator(graph: Graph, node: Node) -> bool:
 
 
 def _is_image(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` takes one image of a batch."""
+    """True if ``node`` takes one image of a batch."""
     before, after = (graph.types[name].shape for name in (node.inputs[0], node.output))
     parts = isinstance(node.operator, Slice) and before[1:] == after[1:]
     return parts and before[0] > after[0] == 1
 
 
 def is_alias(graph: Graph, node: Node) -> bool:
-    """Whether every byte keeps its row, column and channel: only 1s are added or dropped."""
+    """True if every byte keeps its row, column and channel: only 1s are added or dropped."""
     return (
         isinstance(node.operator, Reshape)
         and graph.types[node.output].dtype is DType.INT8

@@ -1,4 +1,4 @@
-"""Consecutive layers that run strip by strip, with only some rows of what lies between on chip.
+"""Consecutive layers that run strip by strip, with only some rows of what is between on chip.
 
 A strip of a layer runs as soon as the rows it reads are there; those are made, or loaded, on
 demand.  An activation that would not fit, or not beside the others, therefore never goes to DRAM
@@ -90,7 +90,7 @@ class Sized:
 
     @property
     def turned(self) -> bool:
-        """Whether one of the buffers is."""
+        """True if one of the buffers is."""
         return any(ring.turned for ring in self.rings.values())
 
     def deeper(self, more: Sequence[int]) -> "Sized":

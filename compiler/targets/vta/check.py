@@ -88,7 +88,7 @@ def _problem(instruction: Instruction, config: HardwareConfig, wide: HardwareCon
 
 
 def _reads_own_result(vector: Vector, config: HardwareConfig) -> bool:
-    """Whether a result lands on a word that a later result of the same instruction is made from."""
+    """True if a result lands on a word that a later result of the same instruction is made from."""
     source = vector.source if vector.row is Row.NONE else Memory.PAR
     none = vector.row is not Row.NONE and not reads_parameters(vector)
     if source is not written_memory(vector) or none:

@@ -1,4 +1,4 @@
-"""Constants on chip: which memory each lies in, what a tile needs of it, and the LOADs of that."""
+"""Constants on chip: which memory each is in, what a tile needs of it, and the LOADs of that."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ CONSTANTS = {
 LONG, SHORT, SAME, GIVEN, ROWS = "long", "short", "same", "given", "rows"
 PARTS = {LONG: 1, SHORT: 3, SAME: 2, GIVEN: 1, ROWS: 1}
 """Kinds of words of PAR, those of the host and of VECTOR included, and eighths of it that each gets
-where they lie apart.
+where they are apart.
 """
 
 
@@ -70,7 +70,7 @@ class _Words:
 
     @property
     def key(self) -> tuple[Memory, int, int, int]:
-        """Equal where equal bytes lie at equal places of their room."""
+        """Equal where equal bytes are at equal places of their room."""
         return self.memory, self.address, self.first, self.size
 
 

@@ -16,10 +16,10 @@ from .short_constants import shortest_bytes
 __all__ = ["SCALES", "TABLES", "DramMap", "constant_bytes", "parameter_words", "table_rows"]
 
 SCALES = {"bias": "scale", "add_bias": "add_scale", "row_bias": "row_scale"}
-"""Biases to the scales that lie in one word with them."""
+"""Biases to the scales that are in one word with them."""
 
 TABLES = ("table", "table_low", "table_high")
-"""Constants that lie in TAB."""
+"""Constants that are in TAB."""
 
 
 def constant_bytes(layer: LoweredLayer, config: HardwareConfig) -> int:

@@ -67,7 +67,7 @@ class Draft:
 
     @property
     def is_load_bound(self) -> bool:
-        """Whether LOAD sets the pace."""
+        """True if LOAD sets the pace."""
         lengths = zip(self.program, self.expected, strict=True)
         busy = sum(end - start + 1 for each, (start, end) in lengths if each.unit is Unit.LOAD)
         return busy >= PACE * self.cycles

@@ -24,7 +24,7 @@ def load_parts(
     """Fetch blocks, rows and columns ``part`` of ``x``, which has no halo in DRAM.
 
     shape: blocks, rows and columns of the buffer; ``sram``: its word that gets the first.
-    step: from a row of the part to the next; if more than 1, none lies in the halo.
+    step: from a row of the part to the next; if more than 1, none is in the halo.
     """
     blocks, rows, columns = part
     if x.image:
@@ -81,7 +81,7 @@ def store_part(
 def store_pixels(
     x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
 ) -> Iterator[Store]:
-    """As ``store_part``, but only the pixels of ``x`` that lie in its grid."""
+    """As ``store_part``, but only the pixels of ``x`` that are in its grid."""
     assert x.grid is not None
     blocks, *spans = part
     rows, columns = (
@@ -118,7 +118,7 @@ def store_pixels(
 
 
 def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
-    """The first of ``count`` rows, ``step`` apart from ``start`` on, that lies in ``span``, and how
+    """The first of ``count`` rows, ``step`` apart from ``start`` on, that is in ``span``, and how
     many do.
 
     ``span`` counts the ``before`` rows of the halo, the result does not.

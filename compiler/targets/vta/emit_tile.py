@@ -15,7 +15,7 @@ from .sliding import Windowed, slide
 __all__ = ["gemm_of", "vector_of"]
 
 ADDRESS_MASK = 0xFFFF
-"""Addresses wrap: results that are skipped may lie before the first word."""
+"""Addresses wrap: results that are skipped may be before the first word."""
 
 MEMORY = {Scope.ACT: Memory.ACT, Scope.ACC: Memory.ACC, Scope.PAR: Memory.ACT}
 """Memories of operands; a parameter of a row goes to PAR, whatever the instruction says."""

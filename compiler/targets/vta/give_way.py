@@ -51,7 +51,7 @@ def giving_way(
 
 
 def _share(store: Instruction, other: Instruction) -> bool:
-    """Whether both read a bank of ACT."""
+    """True if both read a bank of ACT."""
     assert isinstance(store, Store)
     assert isinstance(other, Gemm | Vector)
     return bool(store.act_read_banks & other.act_read_banks)

@@ -30,7 +30,7 @@ class Item:
     summed: frozenset[int] = frozenset()
 
     def lives_with(self, other: "Item") -> bool:
-        """Whether both are there at one time."""
+        """True if both are there at one time."""
         return self.first <= other.last and other.first <= self.last
 
 

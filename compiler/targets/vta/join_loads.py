@@ -28,7 +28,7 @@ SOON = 1000
 
 
 def _is_plain(load: Load) -> bool:
-    """Whether a LOAD brings words one behind the other, from one row or from as many rows."""
+    """True if a LOAD brings words one behind the other, from one row or from as many rows."""
     padding = load.pad_x_before, load.pad_x_after, load.pad_y_before, load.pad_y_after
     rows = load.count_y == 1 or (load.count_x == load.sram_stride_y == 1)
     return rows and load.count_z == 1 and not any((*padding, load.step))
@@ -82,7 +82,7 @@ def join(
 
 
 def _follows(program: Sequence[Instruction], group: Sequence[int], load: Load, most: int) -> bool:
-    """Whether a LOAD brings the words behind those of a group, which stays small enough."""
+    """True if a LOAD brings the words behind those of a group, which stays small enough."""
     first, last = program[group[0]], program[group[-1]]
     assert isinstance(first, Load)
     assert isinstance(last, Load)
@@ -96,13 +96,13 @@ def _have_place(
     config: HardwareConfig,
     known: Callable[[Load], bool],
 ) -> bool:
-    """Whether LOADs bring words that follow each other, or that may be copied so that they do."""
+    """True if LOADs bring words that follow each other, or that may be copied so that they do."""
     loads = [each for place in group if isinstance(each := program[place], Load)]
     return follow(loads, config) or all(known(each) for each in loads)
 
 
 def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
-    """Whether what LOADs of rows, or of words, bring lies behind each other in DRAM."""
+    """True if what LOADs of rows, or of words, bring lies behind each other in DRAM."""
     steps = [
         each.dram_stride_y if each.count_y > 1 else dram_word_bytes(each, config) for each in loads
     ]
@@ -113,5 +113,5 @@ def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
 
 
 def _may_move(needed: frozenset[int], group: Sequence[int]) -> bool:
-    """Whether all that a LOAD depends on comes before the first of a group, or is in it."""
+    """True if all that a LOAD depends on comes before the first of a group, or is in it."""
     return all(place < group[0] or place in group for place in needed)

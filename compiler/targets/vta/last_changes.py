@@ -112,7 +112,7 @@ def _in_fewer_instructions(
 
 
 def _may_merge(draft: Draft, merge: Merge) -> bool:
-    """Whether what two instructions write need not be known apart: parts of larger tensors."""
+    """True if what two instructions write need not be known apart: parts of larger tensors."""
     for place in merge[:2]:
         operation = draft.builder.operations[draft.places[place]]
         output = draft.plan.layers[operation.layer].layer.output

@@ -159,8 +159,8 @@ class LayerBuilder:
     ) -> Iterator[None]:
         """The instructions of one tile; stops between parts of its sums.
 
-        frame: of the result, but for its word.  pieces: of the rows of the result, where it does
-        not lie in one piece.
+        frame: of the result, except for its word.  pieces: of the rows of the result, where it does
+        not are in one piece.
         """
         bases, output = run.bases, run.layer.output.name
         bases["acc"] = bases[KEPT] = bases[WIDE] = 0

@@ -25,7 +25,7 @@ class LayerRun:
     """A layer while it runs.
 
     loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
-    by their key.  windows: those of inputs that are loaded anew for each part of a tile's sums.
+    by their key.  windows: those of inputs that are loaded again for each part of a tile's sums.
     whole: constants of which all was loaded, by name.  rooms: words of PAR for the parameters of
     rows, by what they are made of.
     offsets: words of a part of a constant before the first that is read.

@@ -54,7 +54,7 @@ def _cycles(kernel: Kernel, config: HardwareConfig, sums: int) -> dict[Unit, int
 
 
 def slides(kernel: Kernel) -> bool:
-    """Whether VECTOR applies a row of taps in a cycle.  It then needs the fewest cycles where a
+    """True if VECTOR applies a row of taps in a cycle.  It then needs the fewest cycles where a
     tile has whole rows, since the first columns of each row give no result yet.
     """
     return any(_window(nest) for nest in kernel.nests)

@@ -183,7 +183,7 @@ def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[tuple[Acti
 
 
 def _reads_all_pixels(layer: LoweredLayer, inside: Mapping[str, int], x: Activation) -> bool:
-    """Whether the iterations ``inside`` read all rows and columns of some block of ``x``."""
+    """True if the iterations ``inside`` read all rows and columns of some block of ``x``."""
     size = x.full_size
     return any(name == x.name and region[1:] == size for name, _, region in _reads(layer, inside))
 

@@ -101,13 +101,13 @@ class Product:
 
     @property
     def is_far(self) -> bool:
-        """Whether the second factor moves farther from block to block than an instruction can."""
+        """True if the second factor moves farther from block to block than an instruction can."""
         step = self.right.offset.coefficient("c") // self.right.buffer.shape[-1]
         return self.right.buffer.scope is Scope.ACT and step >= SECOND_STEP
 
     @property
     def is_pair(self) -> bool:
-        """Whether neither factor is a constant."""
+        """True if neither factor is a constant."""
         return self.right.buffer.scope in (Scope.ACT, Scope.ACC)
 
     def __str__(self) -> str:
@@ -156,12 +156,12 @@ class Requantized:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it has 20 bits."""
+        """True if it has 20 bits."""
         return self.high == WIDE_LIMIT
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is in fixed point."""
+        """True if it is in fixed point."""
         return self.scale is not None and self.scale.buffer.dtype is DType.INT32
 
 
@@ -184,7 +184,7 @@ class RowFinish:
 
 OWN_FINISH = "own_finish"
 """The buffer, int8[32 * 256, lanes], of what the configuration's own finish makes of every int8
-value by every shift.  Programs of loops look up in it; it lies in no memory.
+value by every shift.  Programs of loops look up in it; it is in no memory.
 """
 
 
@@ -232,19 +232,19 @@ class Nest:
 
     @property
     def multiplies_tiles(self) -> bool:
-        """Whether the matrix core computes it: it sums products of bytes."""
+        """True if the matrix core computes it: it sums products of bytes."""
         if not isinstance(self.value, Product) or self.target.buffer.scope is not Scope.ACC:
             return False
         return self.value.left.buffer.dtype is DType.INT8
 
     @property
     def makes_row(self) -> bool:
-        """Whether the result is a parameter of a row, made of all its lanes."""
+        """True if the result is a parameter of a row, made of all its lanes."""
         return self.target.buffer.scope is Scope.PAR
 
     @property
     def sums_terms(self) -> bool:
-        """Whether it adds terms that lie in different channel blocks."""
+        """True if it adds terms that are in different channel blocks."""
         return self.fold is Fold.SUM and "term" in self.reduction
 
     @property
@@ -280,7 +280,7 @@ class Kernel:
 
     @property
     def is_far(self) -> bool:
-        """Whether an instruction can have one block of channels only; see ``Product``."""
+        """True if an instruction can have one block of channels only; see ``Product``."""
         return any(isinstance(nest.value, Product) and nest.value.is_far for nest in self.nests)
 
     @property
@@ -290,7 +290,7 @@ class Kernel:
 
     @property
     def apart(self) -> bool:
-        """Whether two tensors that one address walks over have blocks differently far apart."""
+        """True if two tensors that one address walks over have blocks differently far apart."""
         totals = (nest.value for nest in self.nests if isinstance(nest.value, Total))
         return any(
             value.left.ref.offset.coefficient("c") != value.right.ref.offset.coefficient("c")
@@ -299,7 +299,7 @@ class Kernel:
 
     @property
     def by_rows(self) -> bool:
-        """Whether a tile must have all channels of its rows."""
+        """True if a tile must have all channels of its rows."""
         return any(nest.makes_row or nest.sums_terms for nest in self.nests)
 
     @property

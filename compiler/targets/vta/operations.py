@@ -21,7 +21,7 @@ __all__ = ["Builder"]
 
 
 class Builder(LayerBuilder):
-    """Makes the operations of layers by themselves, and of groups that run together."""
+    """Makes the operations of layers separately, and of groups that run together."""
 
     def add_blockwise(self, group: Blockwise, layers: Sequence[LoweredLayer]) -> None:
         """Append the operations of a convolution, a pool and a dense layer, block by block.

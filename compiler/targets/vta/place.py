@@ -35,7 +35,7 @@ def place(
 ) -> list[int]:
     """First ACT word of every item; two that live at once never overlap.
 
-    Where there is room, items that different units read (or write) at the same time lie in
+    Where there is room, items that different units read (or write) at the same time are in
     different banks, and new items where nothing has lain for the longest time, so that their layer
     need not wait.  Otherwise items are packed.  What fits in half of ACT is placed as if there were
     no more.  layers: their names.  Raises NoRoomError, naming the layer, when there is no room even

@@ -1,7 +1,7 @@
 """What a network's plan depends on, as a key: networks of one structure have one key.
 
 Names do not count, nor does any value: weights, scales, zero points; but it counts whether
-weights are nibbles.  So the equal blocks of a network that lie in parts of their own are planned
+weights are nibbles.  So the equal blocks of a network that are in parts of their own are planned
 once, and a network whose weights were trained further keeps its plan.
 """
 

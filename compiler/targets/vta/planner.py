@@ -120,7 +120,7 @@ class Planner:
         return self._without_waits(plan, price)
 
     def _without_waits(self, plan: Plan, price: float) -> Plan:
-        """``plan``, but for activations of layers that wait, where less then costs less in all."""
+        """``plan`` without some activations of layers that wait, where that costs less in all."""
         for number in plan.waits:
             layer = self.layers[number]
             for name in dict.fromkeys(x.name for x in (*layer.inputs, layer.output)):

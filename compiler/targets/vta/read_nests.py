@@ -7,7 +7,7 @@ its own:
 
 What a step ``cache_read`` copies into a memory is not a nest: the copy goes by the name of what
 it copies, and has its whole size in the dimensions in which all iterations copy the same part.
-An int8 buffer that a program allocates in ACT lies where what is computed from it goes.
+An int8 buffer that a program allocates in ACT is where what is computed from it goes.
 """
 
 from collections.abc import Collection
@@ -122,7 +122,7 @@ def _in_place(nests: tuple[Nest, ...], allocated: Collection[str]) -> tuple[Nest
 
 
 def _place_of(nests: tuple[Nest, ...], number: int) -> tuple[Nest, Ref, Ref]:
-    """A nest with an element that the result of nest ``number`` lies in place of, and with one of
+    """A nest with an element that the result of nest ``number`` is in place of, and with one of
     that result, or of what is as large.
     """
     nest, last = nests[number], nests[-1]
@@ -204,7 +204,7 @@ class _Reader:
         self.add(Nest(loops, reduction, target, Fold.SUM, value, adds=anew is None))
 
     def folded(self, stmt: Allocate, loops: tuple[Loop, ...]) -> None:
-        """A fold of each element by itself."""
+        """A fold of each element separately."""
         match stmt.body:
             case Block(
                 statements=(

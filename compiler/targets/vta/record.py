@@ -18,7 +18,7 @@ __all__ = ["Frame", "Part", "record"]
 class Frame:
     """Where a VECTOR instruction puts part of its layer's result, or a LOAD part of a halo.
 
-    Element ``origin`` (block, row, column; the halo included) of the activation lies at ``word``,
+    Element ``origin`` (block, row, column; the halo included) of the activation is at ``word``,
     or would; rows are ``row_words`` apart, blocks ``block_words``.
     addend: it is the convolution's result in a layer that then adds to it.  halo_of: the activation
     whose halo it is.

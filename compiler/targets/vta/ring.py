@@ -24,7 +24,7 @@ class Ring:
     """Space of a memory given out in turn.
 
     All of it, where addresses wrap, as the hardware's do; or ``words`` from ``first`` on: there
-    what does not fit before the end lies at the beginning.  ``depth``: its words.
+    what does not fit before the end is at the beginning.  ``depth``: its words.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Ring:
         return grant
 
     def holds(self, grant: Grant, more: int = 0) -> bool:
-        """Whether the words of ``grant`` have not been given out again, nor would be by ``more``
+        """True if the words of ``grant`` have not been given out again, nor would be by ``more``
         words.
         """
         # Some may be left out before the end.

@@ -80,7 +80,7 @@ def _softmax_problem(graph: Graph, node: Node, lanes: int) -> str | None:
 
 
 def is_softmaxed(graph: Graph, name: str) -> bool:
-    """Whether a softmax reads ``name``, or its sum with another tensor."""
+    """True if a softmax reads ``name``, or its sum with another tensor."""
     return any(
         isinstance(reader.operator, RowSoftmax)
         or (isinstance(reader.operator, Add) and is_softmaxed(graph, reader.output))
@@ -89,7 +89,7 @@ def is_softmaxed(graph: Graph, name: str) -> bool:
 
 
 def must_end_low(graph: Graph, name: str) -> bool:
-    """Whether lanes of ``name`` without a channel must hold ``LEAST``.
+    """True if lanes of ``name`` without a channel must hold ``LEAST``.
 
     A softmax reads them, or their sum with another tensor; but what the host gives may leave
     nothing else there, whatever it is added to.
@@ -146,7 +146,7 @@ def _par_problem(where: str, words: int, content: str, row_words: int) -> str | 
 
 
 def _ends_low(graph: Graph, maker: Node | None) -> bool:
-    """Whether lanes without a channel can be made the least of all.
+    """True if lanes without a channel can be made the least of all.
 
     A sum with what the host gives, ``LEAST`` in these lanes, leaves them the least.
     """
@@ -166,7 +166,7 @@ def _ends_low(graph: Graph, maker: Node | None) -> bool:
 
 
 def _is_given(graph: Graph, name: str) -> bool:
-    """Whether the host makes a tensor, or the row that it repeats."""
+    """True if the host makes a tensor, or the row that it repeats."""
     maker = graph.producer(name)
     if maker is not None and isinstance(maker.operator, Upsample2d):
         maker = graph.producer(maker.inputs[0])

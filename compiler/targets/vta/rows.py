@@ -48,7 +48,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RowRing:
-    """Row ``r`` lies in row ``r % depth`` of the buffer; if that is below ``mirror``, in row
+    """Row ``r`` is in row ``r % depth`` of the buffer; if that is below ``mirror``, in row
     ``r % depth + depth`` too, so that what a strip reads is never cut in two.
 
     producer: the layer that makes it; None when it is loaded from DRAM.

@@ -108,7 +108,7 @@ class Tiling:
     outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
     parted: constants of which each tile has only its part, beside weights and taps.
     apart: whether two tensors that one address walks over have their blocks differently far apart.
-    held: iterations of k whose inputs lie in a window at a time; 0 where all do.
+    held: iterations of k whose inputs are in a window at a time; 0 where all do.
     """
 
     sizes: Mapping[str, int]

@@ -138,7 +138,7 @@ def _with_short_layers(
 def _placed(
     best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
 ) -> Draft:
-    """``best``, or a faster program whose activations lie elsewhere in ACT."""
+    """``best``, or a faster program whose activations are elsewhere in ACT."""
     start, tried = best.plan, [best.plan.places]
     for placing in PLACINGS[1:]:
         try:
@@ -280,7 +280,7 @@ def _is_long(draft: Draft) -> bool:
 
 
 def _is_near(draft: Draft, planner: Planner) -> bool:
-    """Whether a long program has little to gain."""
+    """True if a long program has little to gain."""
     return _is_long(draft) and draft.cycles <= NEAR * planner.roof.cycles
 
 

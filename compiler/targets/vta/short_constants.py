@@ -17,7 +17,7 @@ __all__ = ["ShortWords", "short_rows", "short_words", "shortest_bytes"]
 
 @dataclass(frozen=True, slots=True)
 class ShortWords:
-    """array: the words as they lie in DRAM.  size: bytes of one.  same: whether each has one bias
+    """array: the words as they are in DRAM.  size: bytes of one.  same: whether each has one bias
     and one scale.
     """
 

@@ -154,7 +154,7 @@ def streamed_layer(
 
 
 def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
-    """Whether of two activations that one address walks over only one is streamed.
+    """True if of two activations that one address walks over only one is streamed.
 
     Then their blocks are not equally far apart, and their rows only if they are whole.
     """
@@ -209,7 +209,7 @@ def _sizes(
 def _parts_held(
     kernel: Kernel, activations: Mapping[str, Activation], sizes: Mapping[str, int]
 ) -> list[int]:
-    """Iterations of k whose inputs may lie in a buffer at a time, if not all need to.
+    """Iterations of k whose inputs may be in a buffer at a time, if not all need to.
 
     None where a tile's sums have one part, or no streamed input has other blocks for each.
     """

@@ -163,7 +163,7 @@ def _tile(
 
 
 def _uneven(each: Stripes, rings: Mapping[str, RowRing]) -> bool:
-    """Whether a sum's operands and result lie in buffers of different heights."""
+    """True if a sum's operands and result are in buffers of different heights."""
     for nest in each.layer.kernel.nests:
         if isinstance(nest.value, Total):
             refs = (nest.value.left.ref, nest.value.right.ref)

@@ -178,7 +178,7 @@ def _check_second(
 
 
 def _stays_int8(nest: Nest) -> bool:
-    """Whether the result is one of the int8 values read; others would be clipped, not wrapped."""
+    """True if the result is one of the int8 values read; others would be clipped, not wrapped."""
     value = nest.value
     return isinstance(value, Ref) and value.buffer.dtype is DType.INT8 and nest.fold is not Fold.SUM
 

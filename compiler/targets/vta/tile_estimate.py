@@ -32,7 +32,7 @@ class Tile:
 
     outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
     dram: of ``cycles``, those in which DRAM works.
-    held: iterations of k whose inputs lie in a buffer at a time, some parts; 0 where all do.
+    held: iterations of k whose inputs are in a buffer at a time, some parts; 0 where all do.
     """
 
     sizes: Mapping[str, int]

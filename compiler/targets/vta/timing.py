@@ -30,7 +30,7 @@ Timing = Callable[[NDArray[np.uint8], HardwareConfig, int], Times]
 def expected_cycles(
     timing: Timing, code: bytes, config: HardwareConfig, address: int
 ) -> tuple[tuple[int, int], ...]:
-    """First and last cycle of each instruction of ``code``, which lies at ``address``."""
+    """First and last cycle of each instruction of ``code``, which is at ``address``."""
     words = np.frombuffer(code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     times = timing(words, config, address)
     return tuple(zip(times.accepted.tolist(), times.ended.tolist(), strict=True))

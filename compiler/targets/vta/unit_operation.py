@@ -27,7 +27,7 @@ class UnitOperation:
 
 
 def sums_in_acc(instruction: Instruction) -> bool:
-    """Whether it touches ACC."""
+    """True if it touches ACC."""
     match instruction:
         case Vector(source=source, destination=destination):
             return Memory.ACC in (source, destination)

@@ -62,7 +62,7 @@ def limits_of(config: HardwareConfig) -> Limits:
 
 
 def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
-    """Whether half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
+    """True if half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
     nothing = np.zeros((1, 0))
     parameters = (name for name, (memory, _) in CONSTANTS.items() if memory is Memory.PAR)
     sizes = {
@@ -293,7 +293,7 @@ class LayerWays:
         return self._blocks[key]
 
     def _hides_dense(self, first: int) -> bool:
-        """Whether layer ``first`` is busy long enough for the weights of a dense layer to come."""
+        """True if layer ``first`` is busy long enough for the weights of a dense layer to come."""
         members = range(first, first + MEMBERS)
         if any(self._whole[number] is None for number in members):
             return False

@@ -63,7 +63,7 @@ class Window:
 
     @property
     def of_parts(self) -> bool:
-        """Whether it holds what one part of a tile's sums touches."""
+        """True if it holds what one part of a tile's sums touches."""
         return self.origin[0].coefficient(PARTS) != 0
 
     @property
@@ -181,7 +181,7 @@ def row_step(kernel: Kernel, x: Activation) -> int:
 
 
 def reads_few_columns(kernel: Kernel, x: Activation) -> bool:
-    """Whether ``kernel``, not yet in tiles, reads so few columns of ``x`` that the others had
+    """True if ``kernel``, not yet in tiles, reads so few columns of ``x`` that the others had
     better not be loaded, as a layer that moves pixels does.
     """
     if x.image or x.name == kernel.nests[-1].name:

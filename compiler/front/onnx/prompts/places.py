@@ -1,4 +1,4 @@
-"""Where the tokens of a block lie in a tensor that the model has for one token."""
+"""Where the tokens of a block are in a tensor that the model has for one token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

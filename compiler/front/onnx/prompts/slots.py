@@ -1,4 +1,4 @@
-"""Where positions lie in the rows of a block's scores, and which of them a token sees."""
+"""Where positions are in the rows of a block's scores, and which of them a token sees."""
 
 from dataclasses import dataclass
 

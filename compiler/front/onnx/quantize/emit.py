@@ -159,7 +159,7 @@ class _Writer:
         self.real[name] = self._write("DequantizeLinear", names, name + DEQUANTIZED)
 
     def _implies(self, name: str, clip: OnnxNode) -> bool:
-        """Whether no int8 value of ``name`` lies outside the limits of ``clip``."""
+        """True if no int8 value of ``name`` is outside the limits of ``clip``."""
         low, high = 0.0, np.inf
         if clip.kind == "Clip":
             low, high = (

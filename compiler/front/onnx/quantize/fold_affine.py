@@ -117,7 +117,7 @@ def _normalization(model: FloatModel, node: OnnxNode) -> Affine | None:
 
 
 def _prepares(model: FloatModel, node: OnnxNode, x: str) -> bool:
-    """Whether ``x`` is an input of the model, channels first."""
+    """True if ``x`` is an input of the model, channels first."""
     while x in model.producers and model.producers[x].kind == "Transpose":
         x = model.producers[x].inputs[0]
     reader = model.only_reader(node.outputs[0])

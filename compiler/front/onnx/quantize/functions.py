@@ -1,6 +1,6 @@
 """Functions of one tensor: element-wise nodes that together become one of a quantised tensor.
 
-x * sigmoid(x), x * 0.5 * (1 + erf(x / 1.41)), and so on: what lies between is not quantised.
+x * sigmoid(x), x * 0.5 * (1 + erf(x / 1.41)), and so on: what is between is not quantised.
 """
 
 from collections.abc import Set
@@ -19,12 +19,12 @@ PAIRS = ("Add", "Div", "Max", "Min", "Mul", "Pow", "PRelu", "Sub")
 
 
 def is_elementwise(node: OnnxNode) -> bool:
-    """Whether each result follows from one element of each operand."""
+    """True if each result follows from one element of each operand."""
     return node.kind in UNARY or (node.kind in PAIRS and len(node.inputs) == 2)
 
 
 def operands(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:
-    """The tensors that an element-wise node reads, but for single numbers."""
+    """The tensors that an element-wise node reads, except for single numbers."""
     names = node.inputs[:1] if node.kind in UNARY else node.inputs
     single = {name for name in names if name in model.constants and model.constants[name].size == 1}
     return tuple(dict.fromkeys(name for name in names if name not in single))
@@ -33,11 +33,11 @@ def operands(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:
 def functions_of_one(
     model: FloatModel, nodes: Set[str], ends: Set[str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The results of functions of one tensor; and those among them that only lie between two nodes
+    """The results of functions of one tensor; and those among them that are only between two nodes
     of one function.
 
     nodes: first outputs of element-wise nodes to look at.  ends: tensors that are quantised in any
-    case, at which a chain begins anew.  A result between two nodes that something else reads is
+    case, at which a chain begins again.  A result between two nodes that something else reads is
     quantised too, so its readers are functions of it.
     """
     quantised = set(ends) | set(model.outputs)

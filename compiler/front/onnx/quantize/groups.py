@@ -57,14 +57,14 @@ class FlattenGroups:
         return model.with_nodes(nodes, constants) if constants else model
 
     def _is_pair(self, model: FloatModel, node: OnnxNode) -> bool:
-        """Whether it has two operands with the same groups and channels."""
+        """True if it has two operands with the same groups and channels."""
         if node.kind not in PAIRS or len(node.inputs) != 2 or node.inputs[1] in model.constants:
             return False
         shapes = [self.shapes[name] for name in node.inputs]
         return len(shapes[1]) == 5 and shapes[0][:3] == shapes[1][:3]
 
     def _joins(self, node: OnnxNode) -> bool:
-        """Whether it joins groups."""
+        """True if it joins groups."""
         return node.kind == "Concat" and node.integer("axis", 0) == 1
 
     def _sums_groups(self, model: FloatModel, node: OnnxNode) -> bool:

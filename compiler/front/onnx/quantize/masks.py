@@ -96,7 +96,7 @@ def _added_by(
 class MaskByAdd:
     """Where(condition, scores, large negative) in front of Softmax  ->  scores + a mask.
 
-    Other sums may lie between.
+    Other sums may be between.
     """
 
     name: str = "mask_by_add"
@@ -150,7 +150,7 @@ class DropNanGuards:
 
 
 def _reaches_softmax(model: FloatModel, node: OnnxNode) -> bool:
-    """Whether the node's result ends in a Softmax, alone or after masks are added to it."""
+    """True if the node's result ends in a Softmax, alone or after masks are added to it."""
     reader = model.only_reader(node.outputs[0])
     while reader is not None and reader.kind == "Add":
         reader = model.only_reader(reader.outputs[0])

@@ -1,6 +1,6 @@
 """Normalisations of rows: LayerNormalization, RMSNorm, and the nodes that exporters write for them.
 
-What lies between is not quantised: squares of int8 and their means have too few steps.
+What is between is not quantised: squares of int8 and their means have too few steps.
 """
 
 from collections.abc import Iterator, Mapping
@@ -82,7 +82,7 @@ class _Match:
         return self._closed(Norm(x, nodes[-1].outputs[0], nodes))
 
     def _closed(self, norm: Norm) -> Norm | None:
-        """The normalisation, if nothing else reads what lies between."""
+        """The normalisation, if nothing else reads what is between."""
         own = {node.outputs[0] for node in norm.nodes}
         for name in norm.between:
             readers = self.model.readers.get(name, ())

@@ -21,7 +21,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuantizeOptions:
-    """percentile: of values that lie inside the range, for that method.
+    """percentile: of values that are inside the range, for that method.
 
     unsigned: activations are uint8, not int8.  per_channel: one weight scale an output channel,
     otherwise one a layer.  weight_bits: 8, or 4 (``four_bits``), of layers with several inputs.

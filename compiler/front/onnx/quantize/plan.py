@@ -53,7 +53,7 @@ PASSES = (
     *("ReduceMax", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile"),
     *("Transpose", "Unsqueeze"),
 )
-"""The first input is the activation, but for those in ``JOINED``."""
+"""The first input is the activation, except for those in ``JOINED``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def activations(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:
 
 
 def _is_table(model: FloatModel, node: OnnxNode) -> bool:
-    """Whether the node picks rows of a constant table, as an embedding does."""
+    """True if the node picks rows of a constant table, as an embedding does."""
     return (
         node.kind == "Gather"
         and node.inputs[0] in model.constants
@@ -207,7 +207,7 @@ def _axes(model: FloatModel, node: OnnxNode) -> tuple[int, ...]:
 
 
 def _is_mean(model: FloatModel, node: OnnxNode, rank: int) -> bool:
-    """Whether it is over one or two dimensions of an image, or over one of rows, [N, T, C] or
+    """True if it is over one or two dimensions of an image, or over one of rows, [N, T, C] or
     [N, C, T].
     """
     places = {axis % rank for axis in _axes(model, node)} if rank else set()

@@ -64,7 +64,7 @@ def integer_weights(
     x_scale: np.float32,
     options: QuantizeOptions,
 ) -> Weights:
-    """Weights and bias of a contraction, each rounded by itself."""
+    """Weights and bias of a contraction, each rounded separately."""
     axis = channel_axis(node)
     if options.weight_bits < 8 and weights.shape[1 - axis] > 1:
         return four_bit_weights(weights, bias, x_scale, axis)

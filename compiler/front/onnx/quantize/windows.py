@@ -13,7 +13,7 @@ POSITIONS = 512
 
 
 def is_rounded_together(node: OnnxNode) -> bool:
-    """Whether a convolution can be laid out as columns; a transposed one cannot."""
+    """True if a convolution can be laid out as columns; a transposed one cannot."""
     return node.kind in ("Conv", "Gemm", "MatMul")
 
 

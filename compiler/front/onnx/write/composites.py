@@ -65,7 +65,7 @@ def _with_number(w: Writing, inputs: tuple[str, ...] | None) -> tuple[str, float
 
 
 def _is_only(w: Writing, name: str) -> bool:
-    """Whether nothing else reads ``name``."""
+    """True if nothing else reads ``name``."""
     return len(w.graph.consumers(name)) == 1 and name not in w.graph.outputs
 
 

@@ -179,7 +179,7 @@ class Dense(Opaque):
 class RowProducts(Opaque):
     """Each row of ``x`` with each row of ``y``: ``(x - x_zero_point) @ (y - y_zero_point).T``.
 
-    x: int8[..., M, K], y: int8[..., N, K] to int32[..., M, N]; what lies before rows is the same.
+    x: int8[..., M, K], y: int8[..., N, K] to int32[..., M, N]; what is before rows is the same.
     """
 
     x_zero_point: int

@@ -30,7 +30,7 @@ Pads = tuple[int, int, int, int]
 
 
 def is_int8(value: int) -> bool:
-    """Whether ``value`` is one of int8."""
+    """True if ``value`` is one of int8."""
     return -128 <= value <= 127
 
 

@@ -60,7 +60,7 @@ MOVES = (Append, Assemble, Concatenate, Slice, Reshape, Transpose)
 
 
 def is_integer(graph: Graph) -> bool:
-    """Whether all nodes are integer operators, or move elements."""
+    """True if all nodes are integer operators, or move elements."""
     return all(isinstance(node.operator, (*INTEGER, *MOVES)) for node in graph.nodes)
 
 
@@ -215,7 +215,7 @@ class _Expanding:
                 self.general(node)
 
     def is_placed(self, node: Node) -> bool:
-        """Whether a ``Gather`` takes bytes from known places."""
+        """True if a ``Gather`` takes bytes from known places."""
         x, places = node.inputs
         return self.graph.types[x].dtype == DType.INT8 and places in self.graph.constants
 

@@ -49,7 +49,7 @@ def window(
 
 
 def _windows(new: RaisedBytes, x: str, operator: AveragePool2d, count: tuple[int, ...]) -> str:
-    """The part of an image that a pool's windows lie in, ``count`` down and across."""
+    """The part of an image that a pool's windows are in, ``count`` down and across."""
     if operator.size is None and not any(operator.start):
         return x
     size = (

@@ -1,4 +1,4 @@
-"""Averages over what of each window lies within the image."""
+"""Averages over what of each window is within the image."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ def average_within(
 
 
 def _pieces(size: int, window: int, stride: int, before: int, after: int) -> list[_Piece]:
-    """The windows along one dimension, those together that lie within the image alike."""
+    """The windows along one dimension, those together that are within the image alike."""
     found: list[_Piece] = []
     for place in range((size + before + after - window) // stride + 1):
         start = max(place * stride - before, 0)

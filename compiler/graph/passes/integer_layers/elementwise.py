@@ -132,12 +132,12 @@ def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
 
 
 def _has_pixels(shape: tuple[int, ...]) -> bool:
-    """Whether a tensor of this shape is more than a row: two dimensions above 1."""
+    """True if a tensor of this shape is more than a row: two dimensions above 1."""
     return sum(size > 1 for size in shape) > 1
 
 
 def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    """Whether a tensor of this shape is repeated to ``whole``."""
+    """True if a tensor of this shape is repeated to ``whole``."""
     last = whole[len(whole) - len(shape) :]
     return len(shape) <= len(whole) and all(
         size in (1, of) for size, of in zip(shape, last, strict=True)

@@ -55,7 +55,7 @@ def outside_value(state: State, name: str, node: Node) -> Value:
 
 
 def _is_stack(state: State, name: str) -> bool:
-    """Whether single indices of a tensor's first dimension are all that is read of it, as layers of
+    """True if single indices of a tensor's first dimension are all that is read of it, as layers of
     a cache of keys are.
     """
     readers = list(state.source.consumers(name))
@@ -70,7 +70,7 @@ def _is_stack(state: State, name: str) -> bool:
 
 
 def _is_cache(state: State, name: str) -> bool:
-    """Whether a tensor is a cache: read only as dequantised rows that others are joined to."""
+    """True if a tensor is a cache: read only as dequantised rows that others are joined to."""
     readers = [
         each
         for node in state.source.consumers(name)
@@ -91,7 +91,7 @@ def _is_cache(state: State, name: str) -> bool:
 
 
 def folded(state: State, node: Node) -> bool:
-    """Whether the node's inputs are constants; then its results are."""
+    """True if the node's inputs are constants; then its results are."""
     known = [name in state.arrays for name in node.inputs]
     real = [isinstance(state.values.get(name), RealConstant) for name in node.inputs]
     if not all(a or b for a, b in zip(known, real, strict=True)):

@@ -60,7 +60,7 @@ def code_points(real: Real) -> Array:
 
 
 def is_common(state: State, a: Integer, b: Integer) -> bool:
-    """Whether two tensors are functions of one."""
+    """True if two tensors are functions of one."""
     return _common(state, [a, b]) is not None
 
 

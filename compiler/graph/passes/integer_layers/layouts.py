@@ -87,7 +87,7 @@ def grouped(graph: GraphBuilder, image: str, like: Integer, origin: str) -> Inte
 
 
 def is_as_made(graph: GraphBuilder, name: str) -> bool:
-    """Whether a tensor is stored as a layer made it, its channels last, or is made of pixels of
+    """True if a tensor is stored as a layer made it, its channels last, or is made of pixels of
     such a one; not so if it is the host's, or its channels were turned.
     """
     makers = {node.output: node for node in graph.nodes}
@@ -100,7 +100,7 @@ def is_as_made(graph: GraphBuilder, name: str) -> bool:
 
 
 def _keeps_channels(operator: TensorOperator) -> bool:
-    """Whether what lies last in its operand does so in its result."""
+    """True if what is last in its operand does so in its result."""
     if isinstance(operator, Transpose):
         return operator.permutation[-1] == len(operator.permutation) - 1
     return isinstance(operator, KEEPING)
@@ -162,7 +162,7 @@ def reshaped_order(
     """How a tensor is stored for a reshape, and then its result: as far as possible as it is.
 
     before, after: its shapes in the model.  stored: the permutation, as of ``Integer``.  Dimensions
-    that become one, or were one, must lie side by side; what lies last stays last, as channels and
+    that become one, or were one, must be side by side; what is last stays last, as channels and
     the heads around them do.  None where that is impossible.
     """
     order = [axis for axis in stored if before[axis] > 1]

@@ -98,7 +98,7 @@ def _without_size(state: State, node: Node, operator: Reshape, value: Averaged) 
 
 
 def _reshaped(state: State, node: Node, operator: Reshape, value: Value) -> Value:
-    """As it is stored, where the dimensions that become one, or were one, lie side by side there;
+    """As it is stored, where the dimensions that become one, or were one, are side by side there;
     else in the model's order of dimensions.
     """
     if isinstance(value, RealConstant):

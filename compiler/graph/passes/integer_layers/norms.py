@@ -206,7 +206,7 @@ def _about(graph: Graph, maker: Node, norm: Norm) -> int | None:
 
 
 def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
-    """Whether rows are short enough, and epsilon and bias are numbers of the operator's."""
+    """True if rows are short enough, and epsilon and bias are numbers of the operator's."""
     if any(each not in graph.constants for each in maker.inputs[1:]):
         return False
     about = _about(graph, maker, norm)

@@ -73,13 +73,13 @@ class Recognition:
 
 
 def is_quantized(graph: Graph) -> bool:
-    """Whether a node quantises or dequantises."""
+    """True if a node quantises or dequantises."""
     kinds = (QuantizeLinear, DequantizeLinear)
     return any(isinstance(node.operator, kinds) for node in graph.nodes)
 
 
 def has_integer_layers(graph: Graph) -> bool:
-    """Whether ``graph`` has integer operators already."""
+    """True if ``graph`` has integer operators already."""
     return any(isinstance(node.operator, INTEGER) for node in graph.nodes)
 
 

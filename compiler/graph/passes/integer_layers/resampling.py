@@ -184,5 +184,5 @@ def _whole(weights: Array) -> tuple[Array, int]:
 
 
 def _fits(steps: Array) -> bool:
-    """Whether steps are int8 with a zero point of 0 or, if some are above 127, of -128."""
+    """True if steps are int8 with a zero point of 0 or, if some are above 127, of -128."""
     return bool(steps.max() <= LARGEST and steps.min() >= (0 if steps.max() > 127 else -128))

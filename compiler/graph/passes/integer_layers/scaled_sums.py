@@ -87,7 +87,7 @@ class _Finder:
     def moved(
         self, name: str, found: dict[str, tuple[tuple[str, str], ...]], seen: set[str]
     ) -> bool:
-        """Whether ``name`` holds sums of two scaled terms, perhaps moved or joined."""
+        """True if ``name`` holds sums of two scaled terms, perhaps moved or joined."""
         node = self.graph.producer(name)
         if node is None or self.graph.types[name].dtype != DType.FLOAT32:
             return False
@@ -119,7 +119,7 @@ class _Finder:
         return tuple(found)
 
     def is_sum(self, name: str, factor: str) -> bool:
-        """Whether ``name`` holds elements of a dense layer's row, and no layer makes ``factor``."""
+        """True if ``name`` holds elements of a dense layer's row, and no layer makes ``factor``."""
         dense = self.graph.producer(list(self.path(name))[-1])
         if dense is None or not isinstance(dense.operator, Contract):
             return False

@@ -37,7 +37,7 @@ def _is_part(store: Store, where: Spans) -> bool:
 
 
 def _is_image(sides: list[tuple[str, Store, Spans]]) -> bool:
-    """Whether the border is around the rows and columns of several blocks of channels."""
+    """True if the border is around the rows and columns of several blocks of channels."""
     shape = sides[0][1].buffer.shape
     if len(shape) != IMAGE_RANK or shape[0] != 1 or shape[1] == 1 or min(shape[2:]) == 1:
         return False

@@ -134,5 +134,5 @@ def _moving(part: _Part, name: str) -> str | None:
 
 
 def _is_own(name: str, of: str) -> bool:
-    """Whether ``name`` is ``of``, or the same with a number."""
+    """True if ``name`` is ``of``, or the same with a number."""
     return name == of or (name.startswith(f"{of}.") and name[len(of) + 1 :].isdigit())

@@ -21,7 +21,7 @@ COSTLY = frozenset(UnaryFunction) - {
 
 
 def is_costly(stmt: Stmt) -> bool:
-    """Whether such functions are in it."""
+    """True if such functions are in it."""
 
     def costly(node: Expr, below: tuple[bool, ...]) -> bool:
         own = (isinstance(node, Unary) and node.function in COSTLY) or (

@@ -32,7 +32,7 @@ MOST_STEPS = 24
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """near: the loop over neighbours.  lane: the loop whose values lie in lanes.
+    """near: the loop over neighbours.  lane: the loop whose values are in lanes.
 
     packs: the products without the neighbours.  intrinsic: the one that multiplies and adds.
     """
@@ -45,7 +45,7 @@ class Dots:
 
     @property
     def unrolled(self) -> bool:
-        """Whether all steps are written out, so that neighbouring windows share their vectors."""
+        """True if all steps are written out, so that neighbouring windows share their vectors."""
         steps = prod(self.packs.sizes[name] for name in self.packs.summed)
         return self.columns and steps <= MOST_STEPS
 

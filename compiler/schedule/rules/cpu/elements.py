@@ -93,7 +93,7 @@ def _across(nest: Sequence[For]) -> str | None:
 
 
 def _is_row_of_bytes(nest: Sequence[For], across: str) -> bool:
-    """Whether the nest only stores rows of as many bytes as can be interleaved."""
+    """True if the nest only stores rows of as many bytes as can be interleaved."""
     store = nest[-1].body
     while isinstance(store, Let):
         store = store.body
@@ -104,7 +104,7 @@ def _is_row_of_bytes(nest: Sequence[For], across: str) -> bool:
 
 
 def _is_joined(loop: For, machine: Machine) -> bool:
-    """Whether its elements fill a vector and come from one of several tensors: left to itself, LLVM
+    """True if its elements fill a vector and come from one of several tensors: left to itself, LLVM
     would choose for each element.
     """
     stores = [each for each in walk(loop) if isinstance(each, Store)]
@@ -114,7 +114,7 @@ def _is_joined(loop: For, machine: Machine) -> bool:
 
 
 def _is_choice(node: Select) -> bool:
-    """Whether it is between loads, by indices."""
+    """True if it is between loads, by indices."""
     sides = (node.chosen, node.other)
     return not any(loads(node.condition)) and all(any(loads(each)) for each in sides)
 

@@ -18,7 +18,7 @@ LEAST_POSITIONS = 100
 def order_output(products: Products, vector: str, machine: Machine) -> list[str]:
     """The loops around the sum, the outermost first.
 
-    vector: the loop that lies in lanes; what its operands alone depend on comes first.
+    vector: the loop that is in lanes; what its operands alone depend on comes first.
     """
     uses = products.labels
     with_vector = [used for used in uses if vector in used]

@@ -24,7 +24,7 @@ class Stream:
 def find_stream(products: Products, vector: str, streamed_bytes: int) -> Stream | None:
     """The first operand in memory of as many bytes whose lanes and tiles are its own.
 
-    vector: the loop that lies in lanes.
+    vector: the loop that is in lanes.
     """
     if vector not in products.kept:
         return None

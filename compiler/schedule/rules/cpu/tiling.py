@@ -1,4 +1,4 @@
-"""How a sum of products is cut for registers: which loop lies in lanes, which are unrolled.
+"""How a sum of products is cut for registers: which loop is in lanes, which are unrolled.
 
 A tile of the results is kept in registers while the sum runs.  Each step loads, for every operand,
 one vector or one scalar for each combination of the tiled loops that the operand depends on, and
@@ -32,7 +32,7 @@ LEAST_WORK = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """vector: the label that lies in lanes; None for scalars.  It may be a summed one.
+    """vector: the label that is in lanes; None for scalars.  It may be a summed one.
 
     lanes: their number.  tiles: how many values of a label, or vectors of the vector label, are
     in a tile.
@@ -178,7 +178,7 @@ def _loads(first: int, second: int, pairs: Pairs) -> list[int]:
 
 
 def _fits(first: int, second: int, pairs: Pairs, machine: Machine) -> bool:
-    """Whether the tile, the operand with fewer loads and one load more are in registers."""
+    """True if the tile, the operand with fewer loads and one load more are in registers."""
     return first * second + min(_loads(first, second, pairs)) + 1 <= machine.registers
 
 

@@ -26,7 +26,7 @@ ROW_VECTORS = 4
 """Registers that take the elements of a row together, as windows are reduced down to rows."""
 
 MOST_PADDING, MANY_TAPS = 1024, 9
-"""Elements of a row that may lie outside of the tensor, and as many as are inside; and taps from
+"""Elements of a row that may be outside of the tensor, and as many as are inside; and taps from
 which on rows pay without any outside."""
 
 
@@ -96,7 +96,7 @@ def _forms(update: Update) -> Iterator[Linear]:
 
 
 def _are_rows_faster(window: _Window, tap: str) -> bool:
-    """Whether it pays to reduce to rows first, for windows that move along the last dimension."""
+    """True if it pays to reduce to rows first, for windows that move along the last dimension."""
     update, (*above, last) = window.reduction.update, window.reduction.taps
     if tap != last.variable:
         return False
@@ -111,7 +111,7 @@ def _are_rows_faster(window: _Window, tap: str) -> bool:
 
 
 def _in_parts(schedule: Schedule, window: _Window, machine: Machine) -> Schedule:
-    """Vectors along the last dimension; windows inside of the tensor by themselves.
+    """Vectors along the last dimension; windows inside of the tensor separately.
 
     Their taps are written out, where they are few.  Threads share the first dimension that windows
     move in: what they read is then near the thread that wrote it.
@@ -137,7 +137,7 @@ def _in_parts(schedule: Schedule, window: _Window, machine: Machine) -> Schedule
 
 
 def _cut(function: Function) -> tuple[str, int] | None:
-    """A loop over windows, and the iterations from which on they lie inside the tensor, or no
+    """A loop over windows, and the iterations from which on they are inside the tensor, or no
     longer do.
     """
     for loop in walk(function.body):
@@ -164,7 +164,7 @@ def _cut(function: Function) -> tuple[str, int] | None:
 
 
 def _clipped(schedule: Schedule, but: str = "") -> Schedule:
-    """Without the taps outside of the tensor, except along ``but`` and where elements lie apart."""
+    """Without the taps outside of the tensor, except along ``but`` and where elements are apart."""
     for loop in list(walk(schedule.function.body)):
         if isinstance(loop, For) and loop.variable != but and not _holds_results(loop):
             forms = [at_least_zero(test) for test in conjuncts(guard(loop))]

@@ -69,7 +69,7 @@ def _shapes(blocks: Callable[[int], int], wide: bool) -> Iterator[tuple[int, int
 
 
 def _fills(blocks: int, together: int) -> bool:
-    """Whether rounds of ``together`` blocks leave at most a quarter of the places empty."""
+    """True if rounds of ``together`` blocks leave at most a quarter of the places empty."""
     return 4 * blocks >= 3 * -(-blocks // together) * together
 
 
@@ -80,7 +80,7 @@ def _attended(schedule: Schedule, tiles: int, warps: int, columns: int) -> Sched
 
 
 def _has_masks_of_rows(schedule: Schedule) -> bool:
-    """Whether the mask has an element of its own for each score."""
+    """True if the mask has an element of its own for each score."""
     return any(
         "r2" in variables(load)
         for stmt in walk(schedule.function.body)

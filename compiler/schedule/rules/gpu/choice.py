@@ -79,5 +79,5 @@ def choices_for(kind: Kind, intrinsics: Mapping[str, Intrinsic]) -> tuple[str, .
 
 
 def is_group(name: str) -> bool:
-    """Whether an intrinsic is of a warpgroup."""
+    """True if an intrinsic is of a warpgroup."""
     return name.startswith("wgmma_")

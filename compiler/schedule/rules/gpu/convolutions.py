@@ -10,7 +10,7 @@ each element of the image that it reads.
     for c: for y: for x: alloc acc: acc = 0; for taps: acc add= image[y, x] * w[c]; out = acc
     ->   for c.block: for y: for x: alloc acc[4]: ...; for taps: for c.item in 4: ...; ...
 
-A thread then reads each element, and checks that it lies inside the border, once for four products.
+A thread then reads each element, and checks that it is inside the border, once for four products.
 """
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ MOST_RESULTS = 1 << 11
 """Up to so many results have a block each, whatever they read; of more, ..."""
 LEAST_SUM = 1 << 8
 LEAST_ROW = 1 << 6
-"""... those that sum rows of so many elements or more, which lie in memory in the order of the sum,
+"""... those that sum rows of so many elements or more, which are in memory in the order of the sum,
 ...
 """
 LANE_MICROSECONDS, BLOCK_MICROSECONDS = 3.2e-6, 2.0
@@ -83,7 +83,7 @@ def schedule_reduction(schedule: Schedule, most: int = DEFAULT.lanes) -> Schedul
 
 
 def _is_worth(results: int, length: int, row: bool) -> bool:
-    """Whether a sum is long enough, and sums few enough, for threads to share each."""
+    """True if a sum is long enough, and sums few enough, for threads to share each."""
     if results <= MOST_RESULTS and length >= LEAST_SUM:
         return True
     if row:
@@ -93,7 +93,7 @@ def _is_worth(results: int, length: int, row: bool) -> bool:
 
 
 def _is_row(update: Update, name: str) -> bool:
-    """Whether all elements that a sum reads lie side by side, in the order of the loop ``name``."""
+    """True if all elements that a sum reads are side by side, in the order of the loop ``name``."""
     read = [each for each in loads(update.value) if name in _names(each)]
     return bool(read) and all(linear(each.indices[-1]).coefficient(name) == 1 for each in read)
 

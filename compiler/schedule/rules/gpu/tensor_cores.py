@@ -12,7 +12,7 @@ Where tiles do not divide rows, elements are copied one by one, and a barrier st
 
 Sizes that tiles do not divide are widened: what is too much is computed, and not stored.  Rows of
 shared memory have 16 bytes more than they need, so that eight rows which ``ldmatrix`` reads at
-once lie in different banks.
+once are in different banks.
 """
 
 from contextlib import suppress

@@ -11,7 +11,7 @@
            ... c = acc ...
 
 The products go on while threads copy; with four buffers for each operand, also while they wait for
-the next step's copies and for each other.  Operands lie in shared memory in pieces of 128 bytes of
+the next step's copies and for each other.  Operands are in shared memory in pieces of 128 bytes of
 all rows, ``[part, row, 128 bytes]``, as the instructions read them.  Tiles that do not divide a
 matrix read its last row again, and store what there is; steps divide the rows of both operands.
 """

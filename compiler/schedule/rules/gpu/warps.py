@@ -1,11 +1,11 @@
 """Tiles of products in warps: loops in the order of tensor cores' registers.
 
 An instruction's result has two columns of each of four threads, then two more of each.  Results are
-stored fastest where the columns of a thread lie side by side.  So in products the rows of the right
+stored fastest where the columns of a thread are side by side.  So in products the rows of the right
 operand, which are columns of the result, are put in the order that achieves this (``beside``).
 
 Rows of shared memory have ``PADDING_BYTES`` more than they need, so that eight rows which
-``ldmatrix`` reads at once lie in different banks.
+``ldmatrix`` reads at once are in different banks.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class Nest:
 
 def beside(columns: int) -> tuple[int, ...]:
     """Sizes that cut the columns of a warp, or warpgroup, in parts, threads, tiles, halves, items:
-    those of a thread in a part lie side by side, 8 of 32, or 4 of 16.
+    those of a thread in a part are side by side, 8 of 32, or 4 of 16.
     """
     part = 32 if columns % 32 == 0 else 16
     return part, part // 4, 4, 2

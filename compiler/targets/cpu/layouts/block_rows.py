@@ -66,7 +66,7 @@ class BlockRows:
         return rebuilding.build()
 
     def _saves(self, part: Graph) -> bool:
-        """Whether it can be cut, and what every block reads anew is less than the large tensor,
+        """True if it can be cut, and what every block reads again is less than the large tensor,
         written and read.
         """
         cut = self._cut(part)

@@ -101,7 +101,7 @@ class _Convolution:
 
     @property
     def sums_bytes(self) -> bool:
-        """Whether dot products of bytes do the work."""
+        """True if dot products of bytes do the work."""
         types = self.tensors.graph.types
         x, w = (types[name].dtype for name in self.node.inputs)
         whole = types[self.node.output].dtype == DType.INT32 and self.tensors.block == 16
@@ -191,7 +191,7 @@ class _Convolution:
         return self.product(blocked_products.first_rows, x, packed)
 
     def depthwise(self) -> Blocked:
-        """Each channel by itself."""
+        """Each channel separately."""
         x = self.window_input()
         packed = blocked_array(self.weights[:, 0], 0, self.tensors.block)
         near = self.weights.shape[-1] % SUMMED == 0 and self.operator.dilations[-1] == 1

@@ -129,7 +129,7 @@ def first_rows(operator: Convolution, batch: int, positions: Sizes, packed: Arra
 
 
 def depthwise(operator: Convolution, batch: int, positions: Sizes, packed: Array) -> Product:
-    """Each channel by itself; x: [N, C / B, *padded, B]; packed: [C / B, *kernel, B]."""
+    """Each channel separately; x: [N, C / B, *padded, B]; packed: [C / B, *kernel, B]."""
     places, taps, windows = _spatial(operator)
     outputs, *kernel, lane = packed.shape
     sizes = {"n": batch, "o": outputs, **_sized(places, positions), "lane": lane}

@@ -1,4 +1,4 @@
-"""The tensors of a graph that is built anew, plain and in blocks of channels.
+"""The tensors of a graph that is built again, plain and in blocks of channels.
 
     [N, C, *spatial]  ->  [N, C / B, *spatial, B]
 
@@ -56,7 +56,7 @@ class BlockedTensors:
         return -(-channels // self.block)
 
     def is_blocked(self, name: str) -> bool:
-        """Whether the tensor is there in blocked form only."""
+        """True if the tensor is there in blocked form only."""
         return name in self.blocked and name not in self.new.names
 
     def plain(self, name: str) -> str:

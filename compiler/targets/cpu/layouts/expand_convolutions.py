@@ -65,7 +65,7 @@ def padded(
 
 
 def _spread(builder: GraphBuilder, node: Node, x: str, steps: tuple[int, ...]) -> str:
-    """``step - 1`` zeros after each element of the dimensions from 2 on, but for the last."""
+    """``step - 1`` zeros after each element of the dimensions from 2 on, except for the last."""
     if all(step == 1 for step in steps):
         return x
     shape = builder.types[x].shape

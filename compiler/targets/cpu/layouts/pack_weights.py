@@ -96,7 +96,7 @@ def _dot_label(graph: Graph, node: Node, place: int, block: int) -> int | None:
 
 
 def dot_packed(operator: Contract, labels: Sequence[int]) -> bool:
-    """Whether an operand's last dimensions are the output's last label and 4 values to sum."""
+    """True if an operand's last dimensions are the output's last label and 4 values to sum."""
     last = labels[-2:-1] == [operator.kept[-1]] and labels[-1] not in operator.kept
     return operator.dtype == DType.INT32 and last and operator.sizes[labels[-1]] == 4
 

@@ -74,7 +74,7 @@ def _pads(graph: Graph) -> dict[str, Node]:
 
 
 def _is_anchored(graph: Graph, node: Node) -> bool:
-    """Whether element-wise nodes lead from a contraction or windows of this shape to ``node``."""
+    """True if element-wise nodes lead from a contraction or windows of this shape to ``node``."""
     shape, waiting, seen = graph.types[node.output].shape, [node], set[int]()
     while waiting:
         node = waiting.pop()

@@ -45,7 +45,7 @@ class BuiltFunction:
 
 
 def content_key(function: ir.Function, target: CpuTarget, threads: int) -> str:
-    """Identity of the machine code of ``function``, but for the function's name."""
+    """Identity of the machine code of ``function``, except for the function's name."""
     digest = hashlib.sha256(_compiler_key())
     digest.update(
         f"{target.arch.triple}\0{target.cpu}\0{target.feature_string}\0{threads}\0".encode()

@@ -68,7 +68,7 @@ def evaluate_scalar(context: Context, expr: Expr) -> Value:
 
 
 def has_load(expr: Expr) -> bool:
-    """Whether evaluating it reads memory."""
+    """True if evaluating it reads memory."""
     return next(loads(expr), None) is not None
 
 

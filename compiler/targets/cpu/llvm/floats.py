@@ -43,7 +43,7 @@ def float_binary(e: Emitter, function: B, a: Value, b: Value) -> Value:
 
 
 def float_compare(e: Emitter, function: B, a: Value, b: Value) -> Value:
-    """A comparison; false with NaN, but for ``ne``."""
+    """A comparison; false with NaN, except for ``ne``."""
     return e.compare(_PREDICATES[function], to_wide(e, a), to_wide(e, b))
 
 

@@ -31,7 +31,7 @@ def emit_interleave(e: Emitter, places: Sequence[Place], rows: Place) -> None:
 def emit_pack(e: Emitter, vectors: Sequence[Place], rows: Place) -> None:
     """``rows[n] = vectors[n]``, limited to 0..255; the vectors and each row are contiguous.
 
-    The instructions saturate, but pack 128 bits at a time: the parts of a row lie apart.
+    The instructions saturate, but pack 128 bits at a time: the parts of a row are apart.
     """
     lanes = vectors[0].buffer.elements
     kind = llvm_type(DType.INT32, lanes)

@@ -15,7 +15,7 @@ runs over 4 elements of 8 bits or 2 of 16.
 
 ``interleave_uint8_16xN`` is ``r[i] = a[i], b[i], c[i]``, N of them, 3 or 4.  ``pack_uint8_16`` is
 ``e[0] = a``, ``e[1] = b``, ..., int32 limited to 0..255 (vpackssdw, vpackuswb); rows of ``e`` may
-lie apart.
+are apart.
 
 L is 4, 8 or 16.  Integer sums are exact on every CPU.  vdpbf16ps flushes subnormal numbers to zero.
 Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).

@@ -57,7 +57,7 @@ class _Section:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the image has it; what tells how to unwind the stack is left out."""
+        """True if the image has it; what tells how to unwind the stack is left out."""
         return bool(self.flags & _LOADED) and self.name != ".eh_frame"
 
 

@@ -43,7 +43,7 @@ class CpuTarget:
         return cls.at_level(arch.baseline)
 
     def can(self, ability: Ability) -> bool:
-        """Whether it has the instruction."""
+        """True if it has the instruction."""
         return self.arch.abilities.get(ability) in self.features
 
     @property

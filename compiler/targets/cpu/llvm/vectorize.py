@@ -14,7 +14,7 @@ _REGISTERS = 4
 
 
 def vectorizable(loop: For) -> bool:
-    """Whether the body can run in lanes: every inner loop's extent is the same in all lanes.
+    """True if the body can run in lanes: every inner loop's extent is the same in all lanes.
 
     A loop that holds other vector or parallel loops, an intrinsic or a ``While`` runs serially.
     """

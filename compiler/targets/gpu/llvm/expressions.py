@@ -246,5 +246,5 @@ class Expressions:
 
 
 def _is_lazy(node: Select) -> bool:
-    """Whether a side reads memory, and may do so only when it is chosen."""
+    """True if a side reads memory, and may do so only when it is chosen."""
     return any(loads(node.chosen)) or any(loads(node.other))

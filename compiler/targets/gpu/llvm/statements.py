@@ -160,8 +160,9 @@ class KernelWriter:
                 assert_never(stmt)
 
     def _wait(self, before: bool) -> None:
-        """What the thread began ends: copies, and products of its warpgroup; before: but for those
-        since the last wait.
+        """Wait for the copies and products of its warpgroup that the thread began.
+
+        before: only for those from before the last wait.
         """
         if before:
             self.e.call(COMMITTED, "void")

@@ -1,6 +1,6 @@
 """Products of warps: ``ldmatrix`` of both operands, and two ``mma``; asynchronous copies.
 
-Operands are read anew by each product; LLVM leaves out what a product before has read, since
+Operands are read again by each product; LLVM leaves out what a product before has read, since
 nothing writes shared memory between them.
 Source: PTX ISA 8.5, 9.7.14.5 (mma, ldmatrix), and 9.7.9.25.3 (cp.async).
 """

@@ -72,8 +72,8 @@ def emit_group_product(x: Expressions, call: Invoke) -> None:
 
 
 def emit_group_wait(x: Expressions, buffers: Iterable[Buffer], last: int) -> None:
-    """The products of the thread's warpgroup end but for the last ones, so many; once all have, the
-    sums are in its registers.
+    """Wait until all products of the thread's warpgroup but the ``last`` ones have ended; once all
+    have, the sums are in its registers.
     """
     for buffer in buffers:
         if buffer.name in x.addresses:

@@ -45,7 +45,7 @@ class _Range(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether every value of the range fits in int32."""
+        """True if every value of the range fits in int32."""
         return self.low >= LOWEST and self.high <= HIGHEST
 
 

@@ -230,7 +230,7 @@ class Wgsl(Dialect):
                 raise GraphError(f"WGSL has no {function} of {dtype}")
 
     def binary(self, function: B, dtype: DType, a: str, b: str, index: bool = False) -> str:
-        """As ``Dialect``; int32 and uint32 wrap by themselves."""
+        """As ``Dialect``; int32 and uint32 wrap separately."""
         if dtype in WIDE:
             own = f"{function.value}_{dtype.value}"
             name = own if has_function(own) else f"{function.value}_wide"

@@ -22,7 +22,7 @@ def _texts() -> dict[str, str]:
 
 
 def has_function(name: str) -> bool:
-    """Whether the file has a function ``dv_`` + ``name``."""
+    """True if the file has a function ``dv_`` + ``name``."""
     return f"dv_{name}" in _texts()
 
 

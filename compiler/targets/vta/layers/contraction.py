@@ -76,7 +76,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
 
 
 def _is_fixed(layer: Layer) -> bool:
-    """Whether its parameters are those of fixed point, of which none is 0."""
+    """True if its parameters are those of fixed point, of which none is 0."""
     return any(isinstance(node.operator, RequantizeFixed) for node in layer.nodes)
 
 

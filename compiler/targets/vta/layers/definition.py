@@ -10,7 +10,7 @@
         for c, y, x, l: y[...] = requantized acc[...]
 
 Loops over the result are called ``c``, ``y``, ``x`` and ``l`` (channel block, row, column, lane),
-those over what lies between have the name of its buffer before that.  Activations are parameters in
+those over what is between have the name of its buffer before that.  Activations are parameters in
 ACT, with their halo; constants come from DRAM.
 """
 
@@ -73,7 +73,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A reduction of each element by itself: its loops, from the outermost, and where it starts."""
+    """A reduction within each element: its loops, from the outermost, and where it starts."""
 
     loops: tuple[tuple[str, int], ...]
     function: BinaryFunction

@@ -31,7 +31,7 @@ TRIES = 4
 """Shifts tried, from the largest."""
 STRETCHES = tuple(part * 2.0**-power for power in range(8, 21) for part in (1, 1.5))
 """What both ratios are enlarged by, so that sums half way between two integers, which TensorFlow
-Lite rounds away from zero, lie beyond it.
+Lite rounds away from zero, are beyond it.
 """
 
 
@@ -92,7 +92,7 @@ def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
 
 
 def is_exact(operator: AnyAdd) -> bool:
-    """Whether a form gives the bytes of all pairs of operands."""
+    """True if a form gives the bytes of all pairs of operands."""
     try:
         return not find_fixed_point(operator).inexact_pairs
     except UnsupportedOperatorError:
@@ -133,7 +133,7 @@ def _best_offset(
     """The offset for which most pairs round to ``wanted``.
 
     A pair is right while its sum stays within half a unit of the wanted value, or beyond it where
-    that is clipped; so each allows an interval of offsets, and the best lies in most of them.
+    that is clipped; so each allows an interval of offsets, and the best is in most of them.
     """
     m0, m1 = multipliers
     unit = 1 << shift

@@ -1,7 +1,7 @@
 """The first convolution's input as windows of the rows of an image.
 
 An image has few channels, so a word for each pixel would leave most lanes empty.  Where only one
-convolution reads it, a word is taken to be ``lanes`` bytes of an image row as it lies in DRAM, from
+convolution reads it, a word is taken to be ``lanes`` bytes of an image row as it is in DRAM, from
 the first pixel of a window on: pixel after pixel, channel after channel.  Then
 
     conv of a KH x KW kernel over [H, W, C]  =  conv of a KH x 1 kernel over [H, OW, KW * C]
@@ -10,7 +10,7 @@ with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out
 
 LOAD takes windows that are a beat apart or more.  Where they are closer, it reads the rows several
 times, every second or third window at a time.  The host may therefore put pixels further apart, or
-each window by itself, where that makes LOAD faster; the weights of the bytes in between are 0.
+each window separately, where that makes LOAD faster; the weights of the bytes in between are 0.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ PIECES, WAITED_BEATS = 8, 32
 class Image:
     """Word (block k, row, column x) has the bytes ``x * step - lead + k * lanes`` and following.
 
-    rows: of the image.  columns: windows in a row.  row_bytes: of its pixels; what lies before and
+    rows: of the image.  columns: windows in a row.  row_bytes: of its pixels; what is before and
     behind counts as padding.  window_bytes: of a window, for all its blocks.  halo: padding rows
     above and below.  transposed: columns of the model's image are rows here.
     channels: of a pixel.  pixel_bytes: from one pixel to the next.  windows: that the host cuts
@@ -122,7 +122,7 @@ def _forms(
 ) -> Iterator[Image]:
     """The image as it is, with pixels further apart, and as windows that share no bytes.
 
-    kernel: rows and columns of a window, and ``columns``: windows of a row, as rows lie in DRAM.
+    kernel: rows and columns of a window, and ``columns``: windows of a row, as rows are in DRAM.
     """
     _, height, width, channels = shape
     top, left, bottom, right = conv.pads

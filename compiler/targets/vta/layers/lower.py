@@ -142,7 +142,7 @@ def lower(
 
 
 def _is_own(graph: Graph, layer: Layer, name: str) -> bool:
-    """Whether ``name`` is, perhaps by another name, what a node of the layer makes."""
+    """True if ``name`` is, perhaps by another name, what a node of the layer makes."""
     while (maker := graph.producer(name)) is not None and isinstance(maker.operator, Reshape):
         (name,) = maker.inputs
     return maker in layer.nodes

@@ -223,7 +223,7 @@ def spare_columns(width: int) -> int:
 def _widen_rows(partition: Partition, activations: dict[str, Activation]) -> None:
     """Add columns after the last to what layers of rows read and write, for tiles that fit better.
 
-    Nobody reads what lies there, so the results may be anything.
+    Nobody reads what is there, so the results may be anything.
     """
     for layer in partition.layers:
         if not isinstance(layer.nodes[0].operator, RowNorm | RowSoftmax):

@@ -7,14 +7,14 @@
     wide[...] = rint((C * x[...] + less[y, x]) * over[y, x]) 20 bits, where the deviations were
     y[...] = clip(rint((wide[...] + bias[c]) * scale[c]) + zero_point)
 
-Where the operator has a share, the root is that of a byte, which lies where the result will be:
+Where the operator has a share, the root is that of a byte, which is where the result will be:
 
     squares[y, x] = -(sum of kept[:, y, x]^2)                to PAR
     root_byte[y, x] = table[rint(squares[y, x] * share) + 127]
     over[y, x] = 2^shift * step / sqrt(root_byte[y, x, 0] + epsilon)
 
 Without a mean to take away ``x + row_bias``, a constant, takes the place of ``C * x + less``.
-Where channels do not fill blocks, taps of 0 keep what lies beyond the last channel out of both
+Where channels do not fill blocks, taps of 0 keep what is beyond the last channel out of both
 sums.
 """
 
@@ -48,7 +48,7 @@ STEP, SHARE = range(2)
 """The scales of rows that are constants."""
 
 KEPT, WIDE = "kept", "wide"
-"""The buffers of the deviations that count, and of normalised values; both lie where the deviations
+"""The buffers of the deviations that count, and of normalised values; both are where the deviations
 were.
 """
 

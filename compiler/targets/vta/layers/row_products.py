@@ -1,6 +1,6 @@
 """Products of the rows of two activations: the second one's rows are weights of the matrix core.
 
-``B`` consecutive pixels of one channel block, as they lie in DRAM, are one word of WGT: ``B``
+``B`` consecutive pixels of one channel block, as they are in DRAM, are one word of WGT: ``B``
 output lanes of ``B`` input lanes.  So nothing is transposed, and results have a channel for each
 pixel of the second activation.
 """

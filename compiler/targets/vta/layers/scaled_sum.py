@@ -6,7 +6,7 @@
 
 for blocks ``c`` of channels, and all their pixels and lanes; each pixel has factors of its own.  A
 single block that comes again for each block of the result is ``acc[term]``.
-``row_bias`` and ``row_scale`` are words of PAR that lie in DRAM as the host puts them there; biases
+``row_bias`` and ``row_scale`` are words of PAR that are in DRAM as the host puts them there; biases
 are 0.  A term's blocks of channels come one after the other, then those of the next.
 """
 

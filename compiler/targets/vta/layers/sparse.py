@@ -1,8 +1,8 @@
 """Which blocks of channels each block of a convolution's result comes from.
 
-Where channels are only picked, or are groups, most tiles of weights are 0.  Those that are not lie
+Where channels are only picked, or are groups, most tiles of weights are 0.  Those that are not are
 in a band: result block ``c`` comes from the input blocks ``first + c * step`` and following.  What
-lies outside is neither loaded nor computed.
+is outside is neither loaded nor computed.
 """
 
 from typing import NamedTuple

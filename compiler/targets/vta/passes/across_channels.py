@@ -2,7 +2,7 @@
 
     Requantize(Conv2d(Reshape(x[1, 1, 1, C])))  ->  Reshape(Requantize(Conv2d(x))) of 1x1, whose
                                                     weights are a band matrix
-    Lookup(Reshape(x[1, 1, 1, C]))              ->  Reshape(Lookup(x)), but for one pixel's
+    Lookup(Reshape(x[1, 1, 1, C]))              ->  Reshape(Lookup(x)), except for one pixel's
     Reshape(Reshape(x[1, 1, 1, C]))             ->  x where that is its shape
 
 A layer leaves channels in blocks, and such a convolution reads them as columns.  Tiles of the

@@ -1,6 +1,6 @@
 """Let every reader find channels where it can read them.
 
-A tensor's channels lie in blocks of lanes.  Parts of a concatenation each begin a block, so that
+A tensor's channels are in blocks of lanes.  Parts of a concatenation each begin a block, so that
 channels of the whole may have gaps between them, and channels of a slice may begin within a block.
 What reads a tensor that lies so gets a copy, its channels side by side from a block's first on:
 
@@ -49,7 +49,7 @@ class _Layout:
     first: int = 0
 
     def is_dense(self, block: int) -> bool:
-        """Whether they follow each other from a block's first on."""
+        """True if they follow each other from a block's first on."""
         start = self.lanes[0]
         return start % block == 0 and self.lanes[-1] - start == len(self.lanes) - 1
 
@@ -159,7 +159,7 @@ class _Aligning:
         return _Layout(before.root, lanes, before.base, before.first + first)
 
     def keeps(self, node: Node) -> bool:
-        """Whether the channels of a result lie as those of the first operand."""
+        """True if the channels of a result lie as those of the first operand."""
         operator = node.operator
         if isinstance(operator, Conv2d):
             return is_depthwise(operator, self.graph.types[node.inputs[1]].shape)
@@ -168,7 +168,7 @@ class _Aligning:
         return isinstance(operator, (*KEEPERS, AnyRequantize))
 
     def is_free(self, node: Node) -> bool:
-        """Whether the result of a layer that ``node`` begins is nobody's part."""
+        """True if the result of a layer that ``node`` begins is nobody's part."""
         name = node.output
         while name not in self.wholes:
             readers = self.graph.consumers(name)
@@ -192,7 +192,7 @@ class _Aligning:
         return name if layout.is_dense(self.block) else self.copy(name, node.origin)
 
     def is_on_host(self, node: Node) -> bool:
-        """Whether the host reads what ``node`` reads: it takes channels from wherever they lie."""
+        """True if the host reads what ``node`` reads: it takes channels from wherever they lie."""
         return isinstance(node.operator, ON_HOST) and not is_alias(self.graph, node)
 
     def copy(self, name: str, origin: str) -> str:

@@ -1,6 +1,6 @@
 """Attention of new tokens over a cache of keys and values, the heads that fill blocks at once.
 
-A head of 8 channels is half a block of 16 lanes.  So the keys of several heads lie side by side, as
+A head of 8 channels is half a block of 16 lanes.  So the keys of several heads are side by side, as
 the rows ``K`` of one product; each row of ``Q`` has the channels of one head, and zero points in
 those of all others.  Each row of ``P V`` then has more than its head's channels; a depthwise layer
 leaves the others out.

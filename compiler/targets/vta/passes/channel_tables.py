@@ -89,7 +89,7 @@ def _pieces(table: NDArray[np.int8], lanes: int) -> Iterator[_Piece]:
 def _joined(
     rewriter: Rewriter, node: Node, table: NDArray[np.int8], pieces: Sequence[_Piece]
 ) -> str:
-    """Each piece by itself, side by side."""
+    """Each piece separately, side by side."""
     builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
     parts = []
     for piece in pieces:

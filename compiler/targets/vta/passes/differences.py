@@ -39,7 +39,7 @@ def _subtracted(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _turns(graph: Graph, node: Node) -> bool:
-    """Whether a node turns all bits of its operand."""
+    """True if a node turns all bits of its operand."""
     if not isinstance(node.operator, Lookup):
         return False
     table = graph.constants[node.inputs[1]]

@@ -120,7 +120,7 @@ def _reader(graph: Graph, node: Node) -> Node | None:
 
 
 def _is_score(graph: Graph, name: str) -> bool:
-    """Whether a tensor is scores, perhaps by tables."""
+    """True if a tensor is scores, perhaps by tables."""
     node = graph.producer(name)
     while node is not None and isinstance(node.operator, Lookup):
         node = graph.producer(node.inputs[0])

@@ -8,8 +8,8 @@ Conv2d, ScaledSum(ScalesOfWords)   ->  one layer, its factors an activation that
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
 Lookup | RowSoftmax | RowNorm      ->  a layer of its own
 Reshape that moves no element      ->  an alias
-Concatenate, Slice of channels     ->  a view: parts lie where the whole does
-Assemble                           ->  a view: the parts' pixels lie where the whole's do
+Concatenate, Slice of channels     ->  a view: parts are where the whole does
+Assemble                           ->  a view: the parts' pixels are where the whole's do
 Append                             ->  a tensor in DRAM that two others are parts of there
 """
 

@@ -1,4 +1,4 @@
-"""Heads of an attention that lie side by side: their queries, keys, values, scores and results."""
+"""Heads of an attention that are side by side: their queries, keys, values, scores and results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ __all__ = ["Group", "HeadGroups"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Heads whose keys lie side by side: the number of the first, how many; elements of a head in
+    """Heads whose keys are side by side: the number of the first, how many; elements of a head in
     the order in which they are channels, of which ``parts`` runs each have all heads.
     """
 

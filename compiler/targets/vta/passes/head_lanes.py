@@ -82,7 +82,7 @@ class HeadLanes:
 
 
 def _is_dense(graph: Graph, node: Node) -> bool:
-    """Whether ``node`` requantises a convolution that can be given more channels."""
+    """True if ``node`` requantises a convolution that can be given more channels."""
     if not isinstance(node.operator, Requantize) or node.output in graph.outputs:
         return False
     total = graph.producer(node.inputs[0])

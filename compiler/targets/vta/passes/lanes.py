@@ -1,4 +1,4 @@
-"""Vectors of a token as channels of an image, in any order, computed anew from the last products.
+"""Vectors of a token as channels of an image, in any order, computed again from the last products.
 
 A decoder's layers are vectors.  Reshape, Transpose, Slice and Concatenate between them, as those of
 rotary positions, only say which element meets which.  An order of the result's elements asks for an
@@ -116,12 +116,12 @@ class Lanes:
         return self._traced[name]
 
     def _moves(self, node: Node) -> bool:
-        """Whether it only says where elements are."""
+        """True if it only says where elements are."""
         picks = isinstance(node.operator, Gather) and node.inputs[1] in self.graph.constants
         return picks or isinstance(node.operator, MOVES)
 
     def signature(self, element: Element) -> tuple[object, ...]:
-        """The tensors that an element is computed from: what must lie in blocks of their own."""
+        """The tensors that an element is computed from: what must be in blocks of their own."""
         base, place = element
         node = self.graph.producer(base)
         if node is None or base not in self.inside or not isinstance(node.operator, ROWWISE):

@@ -90,7 +90,7 @@ class _Moving:
         self.builder.nodes.append(node)
 
     def joins_pixels(self, node: Node) -> bool:
-        """Whether layers read rows or columns that it puts one after the other."""
+        """True if layers read rows or columns that it puts one after the other."""
         operator = node.operator
         along = isinstance(operator, Concatenate) and operator.axis in (1, 2)
         return along and self.is_read_by_layers(node)
@@ -106,14 +106,14 @@ class _Moving:
         return Assemble((height, width), tuple(starts), (1, 1))
 
     def is_movement(self, node: Node) -> bool:
-        """Whether it moves elements of one tensor to places that are known."""
+        """True if it moves elements of one tensor to places that are known."""
         if isinstance(node.operator, Concatenate):
             return self.rolls(node)
         known = all(name in self.graph.constants for name in node.inputs[1:])
         return isinstance(node.operator, MOVES) and known
 
     def rolls(self, node: Node) -> bool:
-        """Whether it puts parts of one image together along rows or columns."""
+        """True if it puts parts of one image together along rows or columns."""
         along = isinstance(node.operator, Concatenate) and node.operator.axis in (1, 2)
         parts = [self.producers.get(name) for name in node.inputs]
         sources = {part.inputs[0] for part in parts if part and isinstance(part.operator, Slice)}

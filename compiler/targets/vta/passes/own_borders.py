@@ -57,7 +57,7 @@ def _fill(node: Node) -> int | None:
 
 
 def _wholes(graph: Graph) -> dict[str, str]:
-    """The tensor that each part, slice or other shape of one lies in."""
+    """The tensor that each part, slice or other shape of one is in."""
     found = {}
     for node in graph.nodes:
         joins = is_channel_concatenation(node, graph.types[node.output])

@@ -1,6 +1,6 @@
 """Give each part of a concatenation a tensor that it may be written in place of.
 
-The accelerator makes the parts of a concatenation along channels where they lie in it, so that none
+The accelerator makes the parts of a concatenation along channels where they are in it, so that none
 is copied.  That takes tensors that a layer makes, that are part of one concatenation only, and that
 no layer making another part of it, and no product of two activations, reads.  Sums and products of
 two images are not written between columns of other parts.  All others are copied:
@@ -34,13 +34,13 @@ COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
 
 
 def is_channel_concatenation(node: Node, kind: TensorType) -> bool:
-    """Whether ``node``, whose result has type ``kind``, joins the channels of an image."""
+    """True if ``node``, whose result has type ``kind``, joins the channels of an image."""
     joins = isinstance(node.operator, Concatenate) and node.operator.axis == 3
     return joins and _is_image(kind)
 
 
 def is_channel_slice(node: Node, kind: TensorType) -> bool:
-    """Whether ``node`` cuts channels out of an image of type ``kind``."""
+    """True if ``node`` cuts channels out of an image of type ``kind``."""
     operator = node.operator
     if not isinstance(operator, Slice) or not _is_image(kind):
         return False
@@ -108,7 +108,7 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str], lanes: int
 
 
 def _has_two_operands(graph: Graph, node: Node) -> bool:
-    """Whether the layer that makes the result of ``node`` reads two images."""
+    """True if the layer that makes the result of ``node`` reads two images."""
     if isinstance(node.operator, Lookup):
         before = graph.producer(node.inputs[0])
         return before is not None and _has_two_operands(graph, before)

@@ -1,4 +1,4 @@
-"""Words of PAR that the host makes anew for each run, as a tensor of bytes."""
+"""Words of PAR that the host makes again for each run, as a tensor of bytes."""
 
 import numpy as np
 

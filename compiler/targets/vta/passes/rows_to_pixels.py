@@ -106,7 +106,7 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _is_of_pixels(rewriter: Rewriter, node: Node) -> bool:
-    """Whether a convolution makes each pixel of one, so that it does not matter how they lie."""
+    """True if a convolution makes each pixel of one, so that it does not matter how they lie."""
     operator = node.operator
     if not isinstance(operator, Conv2d) or operator.strides != (1, 1) or any(operator.pads):
         return False
@@ -114,7 +114,7 @@ def _is_of_pixels(rewriter: Rewriter, node: Node) -> bool:
 
 
 def _makes_rows(rewriter: Rewriter, node: Node) -> bool:
-    """Whether products of two tensors read, in one row, pixels that lie in several so far."""
+    """True if products of two tensors read, in one row, pixels that are in several so far."""
     graph, pending, seen = rewriter.graph, list(node.outputs), set[str]()
     while pending:
         for reader in graph.consumers(pending.pop()):

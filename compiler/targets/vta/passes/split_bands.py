@@ -78,7 +78,7 @@ class SplitBands:
         return builder.node(Concatenate(3), tuple(made), node.output, node.origin)
 
     def _fills(self, shape: tuple[int, ...]) -> bool:
-        """Whether all channels are in whole blocks."""
+        """True if all channels are in whole blocks."""
         return shape[0] % self.lanes == 0 and shape[-1] % self.lanes == 0
 
     def _used(self, weights: NDArray[np.int8], zero_point: int) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ __all__ = ["SplitGroups", "is_depthwise"]
 
 
 def is_depthwise(operator: Conv2d, weights: tuple[int, ...]) -> bool:
-    """Whether each channel makes one of its own; ``weights``: their shape."""
+    """True if each channel makes one of its own; ``weights``: their shape."""
     return operator.groups > 1 and weights[3] == 1 and weights[0] == operator.groups
 
 

@@ -7,13 +7,13 @@
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
     RowProducts(x[..., M, 20], y[..., N, 20])
         ->  the same of 32 channels each, where blocks have 16 and no product of two tensors made y
-    Reshape(Concatenate(x, ...))          ->  Concatenate(x, ...), where it counts matrices anew
+    Reshape(Concatenate(x, ...))          ->  Concatenate(x, ...), where it counts matrices again
     RowProducts(Lookup(x[N, H, ...]), y)  ->  the same of each matrix of x
     Reshape(Transpose(Concatenate(x, ...)))
         ->  Concatenate along channels, where the heads become channels again, each of these
             Concatenate along rows, where there are several batch entries
 
-The rows of ``y`` are weights of the matrix core as they lie in DRAM.  Where they are columns of
+The rows of ``y`` are weights of the matrix core as they are in DRAM.  Where they are columns of
 what a layer made, as the values of an attention are, that is transposed by a product with unit
 vectors: ``Requantize(RowProducts(1, y))``.
 
@@ -145,7 +145,7 @@ class _Splitting:
         self.builder.nodes.append(Node(reshape, (whole,), name, origin))
 
     def is_filled(self, node: Node) -> bool:
-        """Whether lanes beyond the last channel of a second operand add nothing to a product.
+        """True if lanes beyond the last channel of a second operand add nothing to a product.
 
         Where a product of two tensors makes them it is their zero point; the host's is put right.
         A cache stays as it is, in DRAM.
@@ -162,12 +162,12 @@ class _Splitting:
         return total is not None and isinstance(total.operator, RowProducts)
 
     def keeps_matrices(self, node: Node) -> bool:
-        """Whether it only counts a tensor's matrices in another way."""
+        """True if it only counts a tensor's matrices in another way."""
         before, after = (self.graph.types[name].shape for name in (node.inputs[0], node.output))
         return isinstance(node.operator, Reshape) and before[-2:] == after[-2:]
 
     def is_by_rows(self, node: Node) -> bool:
-        """Whether it makes each row of a row alone, in the same way for all."""
+        """True if it makes each row of a row alone, in the same way for all."""
         if isinstance(node.operator, Lookup):
             return self.graph.types[node.inputs[1]].rank == 1
         return isinstance(node.operator, Requantize | RowSoftmax | Softmax)
@@ -192,7 +192,7 @@ class _Splitting:
         return [pair if own[0] else pair[::-1] for pair in zip(parts, masks, strict=True)]
 
     def flattens_heads(self, node: Node) -> bool:
-        """Whether the channels of all heads become those of one tensor."""
+        """True if the channels of all heads become those of one tensor."""
         before, after = (self.graph.types[name].shape for name in (node.inputs[0], node.output))
         return isinstance(node.operator, Reshape) and after[-1] == before[-1] * before[-2]
 
@@ -234,7 +234,7 @@ class _Splitting:
         return self.builder.node(Reshape(shape), (name,), f"{name}/rows", node.origin)
 
     def are_columns(self, name: str) -> bool:
-        """Whether the rows of a tensor are columns of what movements make it of."""
+        """True if the rows of a tensor are columns of what movements make it of."""
         moves, source = [], name
         while (node := self.graph.producer(source)) and isinstance(node.operator, MOVES):
             moves.append(node.operator)
