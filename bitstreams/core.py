@@ -1,4 +1,4 @@
-"""What every board with an SDRAM and a serial line has, from its pins inwards."""
+"""Gateware of every board with an SDRAM and a serial line, from its pins inwards."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring

@@ -170,7 +170,7 @@ def clocks_of(report: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
 
 
 def path_name(path: Mapping[str, Any]) -> str:
-    """What ``clocks_of`` calls that of which a path in nextpnr's report is the slowest."""
+    """Key in ``clocks_of`` of the clock, or the two clocks, of a path in nextpnr's report."""
     start, end = _ends(path)
     return start if start == end else f"{start} to {end}"
 

@@ -1,4 +1,4 @@
-"""What Amaranth's table of boards makes of a design: its netlist, its pins, its build scripts."""
+"""Output of Amaranth's table of boards for a design: netlist, pins, build scripts."""
 
 import os
 from importlib import import_module

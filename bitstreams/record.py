@@ -24,7 +24,7 @@ SHOWN = {
     "MULT18X18D": "multipliers",
     "DP16KD": "block RAM",
 }
-"""What of nextpnr's cells the tables show; counts of Yosys have the tables' own names."""
+"""Cells of nextpnr that the tables show; counts of Yosys have the tables' own names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ UNITS: dict[str, Callable[[HardwareConfig], wiring.Component]] = {
     "store": Store,
     "vector": Vector,
 }
-"""What can be measured, by name."""
+"""Units that can be measured, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def measure(unit: wiring.Component, folder: Path, *, clock_hz: float, seed: int 
 
 
 def _read(report: Mapping[str, Any], clock_hz: float) -> UnitTiming:
-    """What nextpnr reports of a unit that is to reach ``clock_hz``."""
+    """Report of nextpnr on a unit that is to reach ``clock_hz``."""
     shares = {name: found / needed for name, (found, needed) in clocks_of(report).items()}
     worst = min(shares, key=lambda name: shares[name])
     slowest = next(path for path in report["critical_paths"] if path_name(path) == worst)

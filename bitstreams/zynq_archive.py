@@ -20,7 +20,7 @@ GENERAL_PURPOSE_0 = 0x4000_0000
 
 
 def address_map(config: HardwareConfig) -> dict[str, object]:
-    """What the processors' software needs to know."""
+    """Facts that the processors' software needs."""
     return {
         "configuration": config.name,
         "fingerprint": config.fingerprint,

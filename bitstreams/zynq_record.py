@@ -1,4 +1,4 @@
-"""What a Zynq project takes, counted by Yosys: Vivado is needed for more."""
+"""Resources of a Zynq project, counted by Yosys: Vivado is needed for more."""
 
 import hashlib
 import io

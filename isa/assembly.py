@@ -105,7 +105,7 @@ def _default(field: "Field[object]") -> object:
 
 
 def _rest(name: str) -> int:
-    """What the levels left out of a list have."""
+    """Value of the levels that a list leaves out."""
     return 1 if name == "extent" else 0
 
 
@@ -128,7 +128,7 @@ def _text(name: str, value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """What stands between blanks; lines and columns count from 1."""
+    """A word between blanks; lines and columns count from 1."""
 
     text: str
     line: int

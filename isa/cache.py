@@ -1,4 +1,4 @@
-"""What is kept between processes, in a folder of the user's own; checked before it is used.
+"""A cache that outlives processes, in a folder of the user's own; entries are checked before use.
 
 Machine code and simulators are among it: whoever could write to the folder could run code as its
 user.  So the folder is the user's alone, and so is every entry that is read.  An entry begins with

@@ -41,7 +41,7 @@ ELEMENTS: dict[Memory, np.dtype[Any]] = {
     Memory.TAP: np.dtype(np.int8),
     Memory.TAB: np.dtype(np.int8),
 }
-"""What each memory's words are made of."""
+"""Elements of each memory's words."""
 
 
 @dataclass(frozen=True, slots=True)

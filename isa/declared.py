@@ -1,4 +1,4 @@
-"""What a field of a configuration means and may hold, declared where the field is.
+"""Meaning and range of a configuration's fields, declared with the field.
 
 Constructors, files of configurations, the manual and the command line read these declarations.
 """
@@ -42,7 +42,7 @@ class Declared:
         return self._range(*(x.text if isinstance(x, Limit) else x for x in (self.low, self.high)))
 
     def range_of(self, owner: object) -> str:
-        """What is required of the field of ``owner``."""
+        """The requirement for the field of ``owner``."""
         return self._range(*self._ends(owner))
 
     def allows(self, value: int, owner: object) -> bool:

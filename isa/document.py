@@ -116,7 +116,7 @@ def _configurations(configs: Sequence[HardwareConfig]) -> str:
 
 
 def _fields(cls: type) -> str:
-    """What each field of a dataclass is declared to be."""
+    """The declaration of each field of a dataclass."""
     rows: list[tuple[object, ...]] = [
         (f"`{field.name}`", declared.text, declared.range) for field, declared in declarations(cls)
     ]

@@ -1,4 +1,4 @@
-"""What other installed packages add to this one, by entry points of theirs.
+"""Additions of other installed packages, found by their entry points.
 
 They are read when somebody asks for a name that this package does not have; nothing is imported
 but the object of that name.
@@ -12,7 +12,7 @@ __all__ = ["ExtensionError", "find_outside", "names_outside"]
 
 
 class ExtensionError(DovetailError):
-    """What another package adds cannot be used; names the package."""
+    """An addition of another package cannot be used; the message names the package."""
 
 
 def names_outside(group: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ SHIFTS = 32
 
 @dataclass(frozen=True, slots=True)
 class OwnFinish:
-    """What VECTOR does with a folded value before it is limited and written.
+    """A function of the folded value, which VECTOR applies before it limits and writes the value.
 
     name: in assembly and configurations: small letters, digits and _.
     text: its meaning in a line, for the manual.

@@ -133,7 +133,7 @@ def _source_nests(vector: Vector) -> list[tuple[int, tuple[int, ...], tuple[int,
 
 
 def raised_elements(vector: Vector, config: HardwareConfig) -> int:
-    """What is added to elements that are multiplied with taps (``Multiplier.TAP``)."""
+    """Offset that is added to elements before they are multiplied by taps (``Multiplier.TAP``)."""
     if not config.short_constants or vector.row is not Row.NONE:
         return 0
     return (vector.m1 + 256) % 512 - 256

@@ -30,7 +30,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """What a run left: DRAM, counters, and the cycles of each instruction.
+    """Result of a run: DRAM, counters, and the cycles of each instruction.
 
     error_code, error_index: as ``registers`` has them, when not ``finished``.
     dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.

@@ -19,7 +19,7 @@ BY_ROWS = ("sram_address", "sram_stride_y", "sram_stride_z", "count_x", "pad_x_b
 
 
 def word_problem(instruction: Instruction) -> str | None:
-    """What makes the instruction illegal in every configuration."""
+    """Reason why the instruction is illegal in every configuration."""
     if instruction.unit in instruction.wait | instruction.post:
         return "a unit can neither wait for nor post to itself"
     match instruction:
@@ -59,7 +59,7 @@ def word_problem(instruction: Instruction) -> str | None:
 
 
 def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | None:
-    """What makes the hardware of ``config`` refuse the instruction; None when it is legal.
+    """Reason why the hardware of ``config`` refuses the instruction; None when it is legal.
 
     Beyond what ``decode`` refuses, DRAM addresses and strides must be multiples of the word size;
     with nibbles of the bus; with a step, strides of the bus only, and a step of at least a beat.
@@ -92,7 +92,7 @@ def legality_problem(instruction: Instruction, config: HardwareConfig) -> str | 
 
 
 def _absent(vector: Vector, config: HardwareConfig) -> str | None:
-    """What of a VECTOR the configuration has not."""
+    """Feature of a VECTOR that the configuration lacks."""
     if vector.rounding is Rounding.FIXED and not config.fixed_rounding:
         return f"rounding = fixed; {config.name} has no fixed_rounding"
     if vector.rounding is Rounding.WIDE and not config.row_parameters:
@@ -105,7 +105,7 @@ def _absent(vector: Vector, config: HardwareConfig) -> str | None:
 
 
 def _window_problem(load: Load, config: HardwareConfig) -> str | None:
-    """What makes the hardware refuse a LOAD with a step."""
+    """Reason why the hardware refuses a LOAD with a step."""
     if load.step < config.bus_bytes:
         return f"step = {load.step}; required 0, or {config.bus_bytes} and up, the bytes of a beat"
     for name in ("dram_stride_y", "dram_stride_z"):

@@ -55,7 +55,7 @@ EVENT = 0xFF
 
 
 class Operation(IntEnum):
-    """What a request asks for."""
+    """Kind of a request."""
 
     READ_MEMORY = 1
     WRITE_MEMORY = 2

@@ -25,7 +25,7 @@ VERSION = 2
 
 
 class Access(Enum):
-    """What the host may do with a register."""
+    """Access of the host to a register."""
 
     READ = "read"
     READ_WRITE = "read/write"

@@ -1,4 +1,4 @@
-"""What the accelerator holds: scratchpads and DRAM as NumPy arrays."""
+"""State of the accelerator: scratchpads and DRAM as NumPy arrays."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a device does: it makes a part of a module ready, and runs it."""
+"""Protocol of devices, which make parts of modules ready and run them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol

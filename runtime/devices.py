@@ -90,7 +90,7 @@ DEVICES = {
 HOST = "cpu"
 """The device that runs what is beside the parts for the one that is asked for."""
 ACCELERATOR = "dovetail.runtime.accelerator.device", "AcceleratorDevice"
-"""What makes a device of a launcher."""
+"""Turns a launcher into a device."""
 
 
 def split_device(name: str) -> tuple[str, str | None]:
@@ -126,7 +126,7 @@ def open_device(name: str) -> "Device":
 
 
 def open_launcher(name: str) -> "Launcher":
-    """What runs programs on the device called ``name``.  Asked again, the same.
+    """The launcher of the device called ``name``.  Asked again, the same.
 
     Raises DeviceError when there is none, it runs none, or what it needs is not installed.
     """

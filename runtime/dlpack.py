@@ -17,7 +17,7 @@ CPU, CUDA = 1, 2
 VERSION = (1, 0)
 PLAIN, VERSIONED = b"dltensor", b"dltensor_versioned"
 USED = {PLAIN: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}
-"""What a capsule is called until another takes its tensor, and from then on."""
+"""Names of a capsule: until another library takes its tensor, and from then on."""
 CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 KINDS = {code: kind for kind, code in CODES.items()}
 Address = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""What the host computes around a launch: a NumPy function for each step.
+"""Computations of the host around a launch: a NumPy function for each step.
 
 The graph interpreter of the compiler uses the same functions.
 """

@@ -1,4 +1,4 @@
-"""What notebooks show: tables and listings as HTML."""
+"""Tables and listings as HTML, for notebooks."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

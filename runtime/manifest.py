@@ -30,7 +30,7 @@ Reader = Callable[[object, Sections], Any]
 
 
 class _FieldError(Exception):
-    """What is wrong, and the path to it, from the inside out."""
+    """A fault in the manifest, and the path to its field, from the inside out."""
 
     def __init__(self, text: str, path: tuple[str, ...] = ()) -> None:
         self.text, self.path = text, path
@@ -107,7 +107,7 @@ def _classes(kinds: tuple[Any, ...]) -> list[Any]:
 
 @cache
 def _reader(kind: Any) -> Reader:
-    """What reads values of type ``kind``; it raises _FieldError."""
+    """Reader of values of type ``kind``; it raises _FieldError."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is object:
         return lambda value, sections: value

@@ -16,7 +16,7 @@ class Part(Protocol):
 
     @property
     def target(self) -> str:
-        """What it was compiled for: "vta:zynq7020", "cpu"."""
+        """Target that it was compiled for: "vta:zynq7020", "cpu"."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What running a module gives."""
+"""Results of running a module."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -83,7 +83,7 @@ def join_results(
     device: str,
     wall_seconds: float,
 ) -> RunResult:
-    """What running parts in order gave: figures of accelerators added up, the time of other parts
+    """Result of parts that ran in order: figures of accelerators added up, the time of other parts
     as the host's.
 
     In the timeline each program begins where the one before it ended: instructions, layers and

@@ -88,7 +88,7 @@ def _entry(config: HardwareConfig, waves: str) -> str:
 
 
 def harness_files(config: HardwareConfig) -> dict[str, str]:
-    """What the executable is made from, by name; ``{TOP}.v`` is the RTL."""
+    """Sources of the executable, by name; ``{TOP}.v`` is the RTL."""
     return {
         f"{TOP}.v": to_verilog(SimulationTop(config), TOP),
         "harness.cpp": (Path(__file__).parent / "harness.cpp").read_text(),
@@ -99,12 +99,12 @@ def harness_files(config: HardwareConfig) -> dict[str, str]:
 
 
 def core_clock(config: HardwareConfig) -> str:
-    """What C++ is told of the Verilog's clocks: whether there is ``core_clk``."""
+    """C++ definitions for the Verilog's clocks: whether there is ``core_clk``."""
     return f"#define CORE_CLOCK {int(config.core_clock_ratio > 1)}\n"
 
 
 def _require_headers(waves: str) -> None:
-    """What the C++ compiler needs for a format beside Verilator.
+    """Require the libraries that the C++ compiler needs for a format, besides Verilator.
 
     Raises HardwareError saying what to install.
     """

@@ -37,14 +37,14 @@ QUEUED = {
 """Entry of each unit's queue: an instruction and its index in the program."""
 
 ROLES = {"act_read_banks": 8, "act_write_banks": 8, "acc_banks": 4, "par": 1}
-"""What a unit can hold, and how many banks each has at most.  PAR is held by what writes it, where
+"""Resources that a unit can hold, and how many banks each has at most.  Writers hold PAR, where
 there are two such units.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Flying:
-    """What a unit has in flight.
+    """Instructions that a unit has in flight.
 
     held: by role, whether each bank is held (registers).  oldest: the entry that ends next.
     """

@@ -15,7 +15,7 @@ from .ports import ADDRESS_BITS, ReadPort, WritePort
 __all__ = ["ADDENDS", "LaneGroup", "Stages", "addend_bits", "slot_layout"]
 
 ADDENDS = 2
-"""What lanes add to their products: one value for even lanes, one for odd ones."""
+"""Addends of the lanes' products: one value for even lanes, one for odd ones."""
 
 COMPARED = 4
 """Bits of addresses compared at once in deep pipelines."""
@@ -48,7 +48,7 @@ class Stages:
 
 
 def slot_layout(config: HardwareConfig) -> data.StructLayout:
-    """What travels with a slot: one cycle of one tile."""
+    """Data that travels with a slot, which is one cycle of one tile."""
     return data.StructLayout(
         {
             "valid": 1,

@@ -1,4 +1,4 @@
-"""What LOAD writes: whole words, or beats of wide ones, and cells of padding."""
+"""Writes of LOAD: whole words, or beats of wide ones, and cells of padding."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle

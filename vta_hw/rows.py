@@ -25,7 +25,7 @@ ROW_LATENCY = 11
 
 
 class RowParameters(wiring.Component):
-    """What VECTOR's ``row`` writes to PAR: the formulas of ``dovetail.isa.rows``.
+    """Parameters that VECTOR's ``row`` writes to PAR, by the formulas of ``dovetail.isa.rows``.
 
     Lanes in cycle ``t``, parameters ``ROW_LATENCY`` later, one row a cycle, or in each ``turns``.
     By cycle: 0 and 1 add all lanes and what the sum begins with, and compare them; with several

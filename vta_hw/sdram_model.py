@@ -17,7 +17,7 @@ LONG_AGO = (1 << 24) - 1
 
 
 class Violation(IntEnum):
-    """What a controller did wrong."""
+    """Violation by a controller."""
 
     NONE = 0
     POWER_UP = 1

@@ -67,7 +67,7 @@ class RtlJob:
 
 @dataclass(frozen=True, slots=True)
 class RtlResult:
-    """What a run left behind.
+    """Result of a run.
 
     finished: the program ended by itself; else ``error_code`` and ``error_index`` say why (both 0
     when the cycle limit was reached).

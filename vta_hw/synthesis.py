@@ -81,7 +81,7 @@ FAMILIES = (
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a configuration takes: block RAMs in whole blocks of the family (DP16KD, RAMB36)."""
+    """Resources of a configuration: block RAMs in whole blocks of the family (DP16KD, RAMB36)."""
 
     luts: int
     registers: int

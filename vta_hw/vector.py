@@ -214,8 +214,8 @@ class Vector(wiring.Component):
     def _settings(
         self, m: Module, walker: NestWalker, current: Value, begins: Value, slides: Value
     ) -> dict[str, list[Value]]:
-        """What the lanes of each group share.  It travels with the elements: instructions follow
-        without gaps.
+        """Settings that the lanes of each group share.  They travel with the elements, because
+        instructions follow without gaps.
         """
         cycles = self._cycles
         requantized = current.finish == Finish.REQUANTIZE

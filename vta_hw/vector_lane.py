@@ -246,7 +246,7 @@ class VectorLane(wiring.Component):
         second_following, second_before = state("second_following")
 
         def begun(own: Value, goes_on: Value, next_one: Value) -> Value:
-            """What a sum has before this element: its own, what was handed to it, or 0."""
+            """Sum before this element: the lane's own, one that was handed to it, or 0."""
             kept = own.as_unsigned() & goes_on.replicate(32)
             return (kept | next_one.as_unsigned() & self.handed.replicate(32)).as_signed()
 

@@ -201,7 +201,7 @@ def _deadlock(machine: Machine) -> str:
 
 
 def _waits(issue: Issue) -> list[str]:
-    """What the head of each queue that waits for ever waits for."""
+    """Cause of waiting of each queue's head, if it waits for ever."""
     lines, plans = [], issue.plans
     for unit in Unit:
         if issue.accepts[unit] == issue.queued[unit]:

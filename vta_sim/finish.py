@@ -1,4 +1,4 @@
-"""What every VECTOR has in common, compiled: its levels, its source, and how a result is finished.
+"""Common steps of every VECTOR, compiled: its levels, its source, and how a result is finished.
 
 Levels 1 to ``folded - 1`` are folded: a result begins where all of these are at their first index.
 """
@@ -61,12 +61,12 @@ def ends(row: Vector, folded: int, i1: int, i2: int, i3: int, i4: int) -> bool:
 
 
 def level_step(stride: Levels, folded: int, level: int) -> int:
-    """What a level of destination or PAR, whose strides begin with level 1, adds; folded: 0."""
+    """Stride of a level of destination or PAR, whose strides begin with level 1; folded: 0."""
     return stride[level - 1] if level >= folded else 0
 
 
 def offset(stride: Levels, folded: int, i2: int, i3: int, i4: int) -> int:
-    """What levels 2 and up add to an address of destination or PAR."""
+    """Offset that levels 2 and up add to an address of destination or PAR."""
     upper = i3 * level_step(stride, folded, 3) + i4 * level_step(stride, folded, 4)
     return i2 * level_step(stride, folded, 2) + upper
 
@@ -84,7 +84,7 @@ def low_bits(value: Lanes, bits: int) -> Lanes:
 
 
 def low_offset(factor: int) -> int:
-    """What is added to taps, or elements of pairs: the low 9 bits of ``m0`` or ``m1``, signed."""
+    """Offset added to taps, or elements of pairs: the low 9 bits of ``m0`` or ``m1``, signed."""
     return factor << 55 >> 55
 
 

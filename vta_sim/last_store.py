@@ -1,4 +1,4 @@
-"""What reaches DRAM of a STORE when the run is stopped."""
+"""Bytes of a STORE that reach DRAM when the run is stopped."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -31,7 +31,7 @@ MOST_ITERATIONS = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class SimResult:
-    """What a run did.
+    """Result of a run.
 
     finished: the program ended by itself; else ``error_code`` and ``error_index`` say why.
     counters: by the names of ``dovetail.isa.registers.COUNTERS``.
@@ -109,7 +109,7 @@ def _fetchable(
 def _compute(
     state: MachineState, table: InstructionTable, machine: Machine, outcome: Outcome
 ) -> None:
-    """What the instructions do, in the order in which it happens."""
+    """Effects of the instructions, in the order in which they happen."""
     issue = machine.issue
     over, number = issue.ended >= 0, np.arange(len(table.units))
     long = over & (issue.plans.issues > MOST_ITERATIONS)

@@ -1,4 +1,4 @@
-"""What GEMM does to the data: as ``dovetail.isa.semantics.gemm``, compiled."""
+"""Effect of GEMM on the data: as ``dovetail.isa.semantics.gemm``, compiled."""
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def gemm(row: Gemm, m: Memories) -> None:
 
 
 def _offset(stride: Levels, i1: int, i2: int, i3: int, i4: int, i5: int) -> int:
-    """What the indices of levels 1 and up add to an address."""
+    """Offset that the indices of levels 1 and up add to an address."""
     return i1 * stride[1] + i2 * stride[2] + i3 * stride[3] + i4 * stride[4] + i5 * stride[5]
 
 

@@ -1,4 +1,4 @@
-"""What the machine must know of every instruction to time it, as columns."""
+"""Facts about every instruction that its timing depends on, as columns."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What LOAD and STORE do to the data: as ``dovetail.isa.semantics``, compiled.
+"""Effect of LOAD and STORE on the data: as ``dovetail.isa.semantics``, compiled.
 
 DRAM addresses are taken modulo 2**32 and are within DRAM: the window has been checked.
 """
@@ -173,7 +173,7 @@ def _move(target: AnyArray, at: int, dram: Bytes, source: int, size: int, paddin
 
 
 def read_words(row: Store, m: Memories) -> None:
-    """What a STORE reads: words of ACT in the order z, y, x, to ``m.stored``."""
+    """Read the operand of a STORE: words of ACT in the order z, y, x, to ``m.stored``."""
     place = 0
     for z in range(row.count_z):
         for y in range(row.count_y):
@@ -189,7 +189,7 @@ def read_words(row: Store, m: Memories) -> None:
 
 
 def write_rows(row: Store, m: Memories) -> None:
-    """What a STORE writes: ``m.stored``, row by row, to DRAM."""
+    """Write the result of a STORE: ``m.stored``, row by row, to DRAM."""
     size, place = row.count_x * m.lanes, 0
     for z in range(row.count_z):
         for y in range(row.count_y):

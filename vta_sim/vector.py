@@ -1,4 +1,4 @@
-"""What VECTOR does to the data: as ``dovetail.isa.semantics.vector``, compiled."""
+"""Effect of VECTOR on the data: as ``dovetail.isa.semantics.vector``, compiled."""
 
 from dovetail.isa.instructions import Fold, Multiplier, Row, Vector
 
@@ -84,7 +84,7 @@ def _multiply(row: Vector, m: Memories, at: int, tap: int, total: Lanes) -> Lane
 
 
 def _raised(row: Vector, m: Memories) -> int:
-    """What is added to elements before they are multiplied."""
+    """Offset that is added to elements before they are multiplied."""
     if row.multiplier == Multiplier.TAP and row.row == Row.NONE and m.raises > 0:
         return low_offset(row.m1)
     return 0

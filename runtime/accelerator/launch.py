@@ -22,7 +22,7 @@ __all__ = ["account", "find_launcher", "require_configuration", "run_launch"]
 
 
 def find_launcher(device_name: str, config: HardwareConfig) -> Launcher:
-    """What runs programs of ``config`` on the device of that name.
+    """The launcher for programs of ``config`` on the device of that name.
 
     Raises DeviceError when there is none, it runs no programs, or it pins another configuration.
     """

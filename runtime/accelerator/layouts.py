@@ -1,4 +1,4 @@
-"""What a module remembers of how its tensors are in memory, so that a run can be looked into."""
+"""Layouts of a module's tensors in memory, recorded for the debugger."""
 
 from dataclasses import dataclass
 

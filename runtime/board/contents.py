@@ -1,4 +1,4 @@
-"""What is known of a board's memory, so that only what differs is sent."""
+"""Known contents of a board's memory, so that only differences are sent."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -34,7 +34,7 @@ class BoardBusyError(DeviceError):
 
 
 class SerialPort(Protocol):
-    """What is used of a serial port; ``timeout`` in seconds, of a read."""
+    """The interface of a serial port that is used; ``timeout`` of a read, in seconds."""
 
     timeout: float | None
 
@@ -174,7 +174,7 @@ class Link:
             raise DeviceError(f"{self.name}: the link is lost: {error}") from None
 
     def _receive(self, seconds: float) -> list[Frame]:
-        """What arrives within ``seconds``; returns with the first bytes."""
+        """Bytes that arrive within ``seconds``; returns with the first ones."""
         try:
             self._port.timeout = seconds
             found = self._port.read(1)

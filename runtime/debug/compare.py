@@ -179,7 +179,7 @@ def _outside(session: Session, index: int, address: int, value: int, size: int) 
 
 
 def _result_difference(session: Session, expected: Expected) -> Finding | None:
-    """What the host is going to read, were it not all written."""
+    """Difference in what the host is going to read, for example because not all was written."""
     stores = [n for n, each in enumerate(session.program) if each.unit is Unit.STORE]
     for result in session.part.results:
         root = session.shadow.root_at(result.address)

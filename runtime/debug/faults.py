@@ -48,7 +48,7 @@ class Fault:
 
 
 def first_late(session: Session) -> str | None:
-    """What the machine does first in another cycle than the simulator; None when all agree."""
+    """First event whose cycle differs from the simulator's; None when all agree."""
     wanted = open_launcher("sim").run(session.launch)
     columns = (("queued", "dispatched"), ("started", "accepted"), ("ended", "ended"))
     found = []
@@ -123,7 +123,7 @@ def _arrays(
 
 
 def _unsettled(session: Session, cycle: int) -> list[tuple[Space, NDArray[np.int64]]]:
-    """What instructions write that a snapshot after ``cycle`` finds at work."""
+    """Words written by instructions that are under way in a snapshot after ``cycle``."""
     done = session.result
     assert done.accepted is not None
     assert done.ended is not None

@@ -68,7 +68,7 @@ class ReplayedMachine:
 
 
 class SnapshotMachine:
-    """What a device shows; instructions under way have done part of their work."""
+    """State as a device shows it; instructions under way have done part of their work."""
 
     def __init__(self, launch: Launch, moments: Sequence[Moment], device: SnapshotDevice) -> None:
         self._launch, self._moments, self._device = launch, moments, device

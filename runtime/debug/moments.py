@@ -16,7 +16,7 @@ __all__ = ["Event", "Moment", "moments_of", "steps_of"]
 
 
 class Event(IntEnum):
-    """What happens to an instruction; the order is that of one cycle."""
+    """Event in the life of an instruction; the order is that of one cycle."""
 
     QUEUED = 0
     """It enters the queue of its unit."""
@@ -28,7 +28,7 @@ class Event(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What happens in a ``cycle`` to instruction ``index``."""
+    """An event of instruction ``index`` in a ``cycle``."""
 
     cycle: int
     event: Event
@@ -58,7 +58,7 @@ def moments_of(program: Sequence[Instruction], done: LaunchResult) -> tuple[Mome
 
 
 def steps_of(moment: Moment, unit: Unit) -> tuple[int, ...]:
-    """What is done to memories in ``moment``, as a replayer takes it."""
+    """Effect of ``moment`` on the memories, as a replayer takes it."""
     match moment.event, unit:
         case (Event.STARTED, Unit.LOAD | Unit.STORE) | (Event.ENDED, Unit.GEMM | Unit.VECTOR):
             return (2 * moment.index,)

@@ -73,7 +73,7 @@ def first_race(session: Session, position: int) -> Race | None:
 
 
 def _in_program_order(session: Session) -> Iterator[tuple[int, list[Seen]]]:
-    """What each instruction reads when all run one after the other."""
+    """For each instruction, what it reads when all run one after the other, and who wrote that."""
     shadow = _shadow(session)
     for index in range(len(session.program)):
         yield index, shadow.seen(index)

@@ -181,7 +181,7 @@ class Session(Walk):
         return self._shadow
 
     def units(self) -> tuple[UnitStatus, ...]:
-        """What each unit does, its queue, and what it waits for."""
+        """Work of each unit, its queue, and what it waits for."""
         issue = self._issue()
         return tuple(issue.status(unit) for unit in Unit)
 
@@ -190,7 +190,7 @@ class Session(Walk):
         return dict(self._issue().tokens)
 
     def registers(self) -> dict[str, int | str]:
-        """What the host would read."""
+        """Registers as the host would read them."""
         stopped = self.ended and not self.result.finished
         status = "ERROR" if stopped else "DONE" if self.ended else "BUSY"
         return {

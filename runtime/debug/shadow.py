@@ -30,7 +30,7 @@ NOBODY = -1
 
 
 class Footprints:
-    """What each instruction reads and writes, found once: words of scratchpads, and of DRAM
+    """Words that each instruction reads and writes, found once: words of scratchpads, and of DRAM
     (``config.block`` bytes each), ascending.
     """
 
@@ -117,7 +117,7 @@ class Shadow:
         ]
 
     def seen(self, index: int) -> list[Seen]:
-        """What instruction ``index`` would read now."""
+        """Words that instruction ``index`` would read now."""
         found = []
         for space, places in self._footprints.reads(index):
             writers = self.writers[space]
@@ -126,7 +126,7 @@ class Shadow:
         return found
 
     def apply(self, step: int) -> None:
-        """What a step (see ``vta_sim.replayer``) changes."""
+        """Words that a step (see ``vta_sim.replayer``) changes."""
         index = step >> 1
         instruction = self._program[index]
         if instruction.unit is Unit.STORE and not step & 1:
@@ -192,7 +192,7 @@ class Shadow:
             self._identify(load, cells, data)
 
     def _identify(self, load: Load, cells: Ints, data: NDArray[np.bool_]) -> None:
-        """What part of an activation in DRAM ``load`` fetches."""
+        """Part of an activation in DRAM that ``load`` fetches."""
         found = self.root_at(load.dram_address)
         if found is None:
             return

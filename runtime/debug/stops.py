@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is known of a run beforehand.
+    """Facts about a run that are known beforehand.
 
     Position ``p`` of a run is before ``moments[p]``.  layer_of: of each instruction.
     """

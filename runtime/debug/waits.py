@@ -16,7 +16,7 @@ READ, WRITE, SUMS = "ACT read bank", "ACT write bank", "ACC bank"
 
 @dataclass(frozen=True, slots=True)
 class UnitStatus:
-    """What a unit does.
+    """State of a unit.
 
     working: indices of the instructions it works on.  queue: of those that wait, first one first.
     waits_for: why the first of them has not started, or, without one, where its next one is.
@@ -67,7 +67,7 @@ class Issue:
                     self.given[unit, other] += 1
 
     def status(self, unit: Unit) -> UnitStatus:
-        """What ``unit`` does now."""
+        """State of ``unit`` now."""
         return UnitStatus(
             unit, tuple(self.working[unit]), tuple(self.queues[unit]), self._reason(unit)
         )

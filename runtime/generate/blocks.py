@@ -94,6 +94,6 @@ def _several(tensor: TensorSignature, count: int) -> TensorSignature:
 
 
 def _cycles(session: Session) -> int:
-    """What a run takes on the accelerator; 0 without one."""
+    """Cycles of a run on the accelerator; 0 without one."""
     parts = session.module.parts
     return sum(each.expected_cycles for each in parts if isinstance(each, AcceleratorPart))

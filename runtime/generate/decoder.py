@@ -114,7 +114,7 @@ class Decoder:
             raise InputError(f"token {token}; the model's are 0 to {self.roles.vocabulary - 1}")
 
     def inputs(self, token: int) -> dict[str, Array]:
-        """What a run on ``token`` is given, by the names of the model's inputs."""
+        """Inputs of a run on ``token``, by the names of the model's inputs."""
         roles = self.roles
         found = dict(self._caches)
         for tensor, value in ((roles.token, token), (roles.position, self.position)):

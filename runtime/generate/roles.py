@@ -1,4 +1,4 @@
-"""What each input and output of a language model is for: token, position, mask, caches, logits."""
+"""Roles of a language model's inputs and outputs: token, position, mask, caches, logits."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from .cache import Cache, Update, relate
 __all__ = ["Named", "Roles", "find_roles"]
 
 NAMES = {"position": r"position|^pos$", "mask": r"mask", "token": r"token|input_ids?$|^ids?$"}
-"""What the names of such inputs hold, in the order in which they are looked for."""
+"""Parts of the names of such inputs, in the order in which they are looked for."""
 AGES = (
     r"past|present|new|next|updated|key_values|kv_cache|cache"
     r"|input|output|(?<![a-z])(?:in|out)(?![a-z])"
@@ -22,7 +22,7 @@ AGES = (
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a user says of a model's tensors; None, and caches that are not listed, are found.
+    """Names of a model's tensors that the user gives; None, and caches not listed, are found.
 
     caches: input, output, axis of positions or None.
     """
@@ -64,7 +64,7 @@ def find_roles(
     outputs: Sequence[TensorSignature],
     named: Named | None = None,
 ) -> Roles:
-    """What a model's tensors are for, by what the user says, their names and their shapes.
+    """Roles of a model's tensors, from the user's options, their names and their shapes.
 
     Raises ModuleError for a model that is not one of single tokens with caches, saying what it has.
     """
@@ -122,7 +122,7 @@ def _list(tensors: Sequence[TensorSignature]) -> str:
 
 
 def _stem(name: str) -> tuple[str, ...]:
-    """What the names of a cache's input and output share: "past_key_values.0.key" to (0, key)."""
+    """Part that the names of a cache's input and output share: (0, key) of "past_key_values.0.key"."""
     return tuple(re.findall(r"[a-z]+|\d+", re.sub(AGES, " ", name.lower())))
 
 

@@ -46,7 +46,7 @@ class CudaDevice:
             raise DeviceError(f"no device is called {self.name!r}; required a number: cuda:0")
         self._machine = _CudaMachine(int(which or 0))
         self.hardware = self._machine.name
-        """What the driver calls it."""
+        """The driver's name of it."""
         self.architecture = self._machine.architecture
         """As PTX has it: ``sm_90``."""
 
@@ -117,7 +117,7 @@ class _Driver:
         return f"sm_{''.join(parts)}"
 
     def name(self, number: int) -> str:
-        """What it calls a GPU."""
+        """The driver's name of a GPU."""
         text = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", text, len(text), self.device(number))
         return text.value.decode()

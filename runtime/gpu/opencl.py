@@ -32,7 +32,7 @@ class OpenClDevice:
         self.name = f"opencl:{which}" if which else "opencl"
         device = _choose(which)
         self.hardware = str(device.name)
-        """What the driver calls it."""
+        """The driver's name of it."""
         self._machine = _OpenClMachine(device)
 
     def prepare(self, part: Part) -> ReadyPart:
@@ -80,7 +80,7 @@ def _choose(which: str | None) -> cl.Device:
 
 
 def _intermediate_languages(device: cl.Device) -> str:
-    """What a device takes beside OpenCL C, with versions; empty before OpenCL 2.1."""
+    """Languages that a device takes besides OpenCL C, with versions; empty before OpenCL 2.1."""
     try:
         return str(device.il_version)
     except cl.Error:

@@ -19,11 +19,11 @@ class Space(Enum):
     OUTPUT = "output"
     CONSTANT = "constant"
     MEMORY = "memory"
-    """What kernels leave for each other, their workspaces included."""
+    """Memory in which kernels leave data for each other, their workspaces included."""
 
 
 class Stride(NamedTuple):
-    """What each iteration of the loop at ``depth`` adds to an address; alternating: odd ones."""
+    """Step of an address in each iteration of the loop at ``depth``; alternating: in odd ones."""
 
     depth: int
     bytes: int

@@ -18,11 +18,11 @@ __all__ = ["Machine", "Prepared", "ReadyPart"]
 
 Array = NDArray[Any]
 Prepared = tuple[Any, KernelEntry, Sequence[tuple[Any, int]]]
-"""What ``Machine.launch`` is given."""
+"""Arguments of ``Machine.launch``."""
 
 
 class Machine(Protocol):
-    """What a kind of GPU does for all parts; steps run in the order in which they are asked for."""
+    """Operations of a kind of GPU; steps run in the order in which they are asked for."""
 
     def compile(self, part: GpuPart) -> Sequence[Any]:
         """The kernels of a part, in order.  Raises DeviceError when they cannot be compiled."""
@@ -45,8 +45,8 @@ class Machine(Protocol):
         ...
 
     def gather(self, launches: Sequence[Prepared]) -> Callable[[], None] | None:
-        """What runs all launches, in order, at the cost of about one; None where there is nothing
-        of the kind.
+        """A function that runs all launches, in order, at the cost of about one; None without such
+        a way.
         """
         ...
 

@@ -14,7 +14,7 @@ from .run import Machine
 __all__ = ["DeviceTensor", "Lent", "Mark", "SharingMachine"]
 
 DEFAULT_STREAMS = (None, 1)
-"""What consumers call CUDA's default stream, in which all runs are."""
+"""DLPack's number of CUDA's default stream, in which all runs are."""
 UNORDERED = -1
 
 

@@ -39,7 +39,7 @@ class WebGpuDevice:
         self.name = f"webgpu:{which}" if which else "webgpu"
         adapter = _choose(which)
         self.hardware = str(adapter.info["device"])
-        """What the driver calls it."""
+        """The driver's name of it."""
         limits = {name: adapter.limits[name] for name in LIMITS}
         self._most_bytes = min(limits[name] for name in LIMITS[:2])
         self._gpu = adapter.request_device_sync(required_limits=limits)

@@ -1,4 +1,4 @@
-"""What a part for CPUs holds: machine code and constants, and how they are found again."""
+"""Contents of a part for CPUs: machine code and constants, and how they are found."""
 
 import mmap
 from collections.abc import Sequence

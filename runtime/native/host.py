@@ -1,4 +1,4 @@
-"""What the CPU of this computer has, by the names that Linux gives its features."""
+"""Features of this computer's CPU, by Linux's names."""
 
 from collections.abc import Iterable
 from functools import cache

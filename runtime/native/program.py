@@ -21,7 +21,7 @@ __all__ = ["ALIGNMENT", "FIRST_STOP", "NativeProgram", "ProgramCode", "workspace
 ALIGNMENT = 64
 """Alignment of constants and of the memory of a call, in bytes."""
 FIRST_STOP = 2
-"""What ``main`` returns when the first of the loops that may stop it does."""
+"""Return value of ``main`` when the first loop that may stop it does so."""
 HUGE_BYTES = 4 << 20
 """Memory that is worth large pages."""
 

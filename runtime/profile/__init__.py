@@ -1,1 +1,1 @@
-"""What a run's timeline, its program and its counters say together."""
+"""Profiles of runs, from timeline, program and counters."""

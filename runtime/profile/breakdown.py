@@ -1,4 +1,4 @@
-"""What each cycle of a layer was for."""
+"""Cause of each cycle of a layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -102,7 +102,7 @@ def _with_useful(found: Breakdown, macs: int, config: HardwareConfig) -> Breakdo
 
 
 def _waits(entry: TimelineEntry, givers: dict[int, str]) -> list[tuple[str, int]]:
-    """What an instruction waited for, the last first."""
+    """Causes that an instruction waited for, the last first."""
     return [
         ("bank", entry.waited_port or 0),
         (givers.get(entry.index, "room"), entry.waited_token or 0),

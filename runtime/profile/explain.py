@@ -43,7 +43,7 @@ class Explanation:
 
 
 def causes(found: Breakdown) -> list[tuple[str, int]]:
-    """What takes cycles beside the useful ones, with its cycles: the largest first, and only those
+    """Causes of cycles that are not useful, with their cycles: the largest first, and only those
     that are worth a sentence.
     """
     named = [(each.name, getattr(found, each.name)) for each in fields(Breakdown)]

@@ -40,7 +40,7 @@ class LayerProfile:
 
     @property
     def bound(self) -> str:
-        """What takes longest: "gemm", "vector" or "dram"."""
+        """Resource that takes longest: "gemm", "vector" or "dram"."""
         found = {"gemm": self.gemm_cycles, "vector": self.vector_cycles, "dram": self.dram_cycles}
         return max(found, key=lambda name: found[name])
 

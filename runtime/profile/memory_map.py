@@ -52,7 +52,7 @@ def memory_map(
     config: HardwareConfig,
     span: tuple[int, int],
 ) -> dict[str, list[Holding]]:
-    """What each scratchpad and DRAM holds, by memory; in order of ``begin``.
+    """Contents of each scratchpad and of DRAM, by memory; in order of ``begin``.
 
     program: one part's, and its entries of the timeline; span: its first cycle, and the one after
     its last.  names: of what each writes, or of the constant it loads; "" where nobody knows.

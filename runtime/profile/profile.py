@@ -70,7 +70,7 @@ class Profile:
 
     @property
     def breakdowns(self) -> tuple[Breakdown, ...]:
-        """What each cycle of each layer was for."""
+        """Cause of each cycle of each layer."""
         macs = [layer.macs for layer in self.layers]
         return break_down(self.program, self.timeline, macs, self.config, self.cycles)
 
@@ -82,7 +82,7 @@ class Profile:
 
     @property
     def memory(self) -> dict[str, list[Holding]]:
-        """What the memories hold, by memory; of all programs, in order."""
+        """Contents of the memories, by memory; of all programs, in order."""
         found: dict[str, list[Holding]] = {}
         first = begin = 0
         for part in self.parts:

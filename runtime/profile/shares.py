@@ -58,7 +58,7 @@ def shared_spans(timeline: Timeline, count: int, cycles: int) -> list[Share]:
 
 
 def _working(timeline: Timeline) -> list[Span]:
-    """What GEMM did, and what VECTOR did when GEMM did nothing."""
+    """Work of GEMM, and work of VECTOR while GEMM was idle."""
     gemm = unit_spans(timeline, "GEMM")
     free = [
         (0, gemm[0][0] if gemm else None),

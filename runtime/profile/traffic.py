@@ -76,7 +76,7 @@ def dram_traffic(
 def _transfers(
     program: Sequence[Instruction], timeline: Timeline, config: HardwareConfig
 ) -> list[_Transfer]:
-    """What every instruction moves; it is fetched once there is room ahead of the queues."""
+    """Traffic of every instruction; it is fetched once there is room ahead of the queues."""
     interval, ahead = config.dram.beat_interval_cycles, config.fetch_ahead
     latency = 0 if config.dram.sdram else config.dram.latency_cycles
     found = []

@@ -1,4 +1,4 @@
-"""What runs in a sandbox: a module is read, this process confined, and the module run once.
+"""The process in a sandbox: it reads a module, confines itself, and runs the module once.
 
 Reads from standard input, writes to standard output, both raw: see ``sandbox.py``.
 """

@@ -1,4 +1,4 @@
-"""What this process gives up before it runs the machine code of others; the kernel sees to it.
+"""Rights that this process gives up before it runs foreign machine code; the kernel enforces it.
 
 Of the system's calls those stay that computing takes: memory, threads of its own, clocks, and the
 pipes that it has already.  All others fail with EPERM: it opens no file, makes no socket, starts no

@@ -37,7 +37,7 @@ MOST_TEXT = 2000
 DEVICES = ("", "sim", "cpu")
 """Devices that need neither programs nor ports of the system."""
 KEPT = ("PATH", "LANG", "HOME", "DOVETAIL_CACHE", "LD_LIBRARY_PATH")
-"""What the process gets of the environment: no word in it that may be secret."""
+"""Environment variables of the process, none of which may be secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _number(value: int) -> bytes:
 
 
 def _answer(given: bytes, most: int, limits: SandboxLimits) -> bytes:
-    """What the process answers, at most so many bytes of it."""
+    """The answer of the process, at most so many bytes of it."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(

@@ -116,7 +116,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Cryptography:
-    """What is needed of the package ``cryptography``, which is imported when it is."""
+    """The functions of ``cryptography`` that are used; the package is imported on demand."""
 
     def __init__(self) -> None:
         """Raises ModuleError when the package is not installed."""

@@ -38,7 +38,7 @@ COMPARISONS = {
 
 
 def global_names(function: Native) -> Mapping[str, Any]:
-    """What a function can name."""
+    """Names that a function can use."""
     names: Mapping[str, Any] = getattr(function, "__globals__", {})
     return names
 

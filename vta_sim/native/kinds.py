@@ -1,4 +1,4 @@
-"""What values of native code are, and how LLVM holds them."""
+"""Kinds of values in native code, and their types in LLVM."""
 
 from dataclasses import dataclass
 from enum import Enum
