@@ -122,7 +122,7 @@ def _list(tensors: Sequence[TensorSignature]) -> str:
 
 
 def _stem(name: str) -> tuple[str, ...]:
-    """Part that the names of a cache's input and output share: (0, key) of "past_key_values.0.key"."""
+    """Part that a cache's input and output have in common: (0, key) of "past_key_values.0.key"."""
     return tuple(re.findall(r"[a-z]+|\d+", re.sub(AGES, " ", name.lower())))
 
 
