@@ -178,7 +178,7 @@ def _largest(state: State, node: Node, operator: Reduce) -> Value:
 
 
 def _in_lanes(state: State, tensor: Integer, axis: int) -> bool:
-    """Whether dimension ``axis`` of the model is what a layer made as channels."""
+    """True if dimension ``axis`` of the model is what a layer made as channels."""
     return tensor.permutation[-1] == axis and is_as_made(state.builder, tensor.name)
 
 
