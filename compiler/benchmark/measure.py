@@ -33,7 +33,7 @@ class BenchmarkError(CompilerError):
 
 @dataclass(slots=True)
 class Measured:
-    """What was found out about one subject.
+    """Measurements of one subject.
 
     milliseconds: latency of one inference, the median of each round; on an accelerator its cycles
     at ``mhz``.  cycles: of each sample; none on CPUs.  host_milliseconds: on an accelerator, what

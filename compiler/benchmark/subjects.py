@@ -1,4 +1,4 @@
-"""What is measured: each device, and for accelerators each target."""
+"""Subjects of a measurement: each device, and for accelerators each target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

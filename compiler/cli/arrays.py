@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 DAMAGED = (ValueError, TypeError, SyntaxError, TokenError)
-"""What NumPy raises for headers of ``.npy`` files that are none: it parses them as Python."""
+"""Exceptions of NumPy for invalid headers of ``.npy`` files, which it parses as Python."""
 
 ARCHIVE = b"PK\x03\x04"
 """How zip archives begin, and so ``.npz`` files."""

@@ -212,7 +212,7 @@ def _count(things: Sized, what: str) -> str:
 
 
 def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
-    """What a module for CPUs holds: machine code, or a model that is compiled as it runs."""
+    """Contents of a module for CPUs: machine code, or a model that is compiled as it runs."""
     from dovetail.runtime.native.part import CpuPart
 
     (part,) = module.parts
@@ -235,7 +235,7 @@ def _report_cpu(module: "Module", output: Path, as_json: bool) -> None:
 
 
 def _report_gpu(module: "Module", output: Path, as_json: bool) -> None:
-    """What a module of kernels holds."""
+    """Contents of a module of kernels."""
     from dovetail.runtime.gpu.part import GpuPart, Launch
 
     (part,) = module.parts

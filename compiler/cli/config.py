@@ -116,7 +116,7 @@ def _find(which: str) -> "HardwareConfig":
 
 
 def _figures(found: "HardwareConfig") -> dict[str, object]:
-    """What follows from the fields."""
+    """Properties derived from the fields."""
     from dovetail.isa.memories import Memory
 
     kilobytes = sum(found.depth(each) * found.word_bytes(each) for each in Memory) / 1024

@@ -67,7 +67,7 @@ def devices(ports: tuple[str, ...], as_json: bool) -> None:
 
 
 def _boards(ports: tuple[str, ...]) -> "list[FoundBoard]":
-    """What answers at the ports that are known, and at ``ports``.
+    """Boards that answer at the known ports, and at ``ports``.
 
     Raises ClickException for a rate that is not a number, or when ports are named and the extra is
     missing.

@@ -1,4 +1,4 @@
-"""What ``dovetail inspect`` finds out about a file: plain values, ready for JSON."""
+"""Facts about a file for ``dovetail inspect``: plain values, ready for JSON."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -136,7 +136,7 @@ def _cache(pair: str) -> tuple[str, str, int | None]:
 
 
 def _summary(story: "Story", generator: "Generator") -> str:
-    """What it took, in words."""
+    """The figures of a text, in words."""
     counted = f"{len(story.tokens)} tokens, {story.prompted} of them the prompt's"
     capacity = generator.decoder.roles.capacity
     if generator.decoder.is_full:

@@ -107,7 +107,7 @@ def block_model(model: Path, tokens: int, named: "Named | None" = None) -> objec
 
 
 def opening(path: Path) -> str:
-    """What ``open_module`` does with a file, for whoever waits."""
+    """Progress message for ``open_module`` of a file."""
     return "compiling" if is_model(path) else "reading"
 
 

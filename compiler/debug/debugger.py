@@ -30,7 +30,7 @@ __all__ = ["CheckResult", "Debugger"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found; all None when the run does what the model says.
+    """Result of a check; all None when the run agrees with the model.
 
     compared: bytes of each layer's result that agree, as far as the check came.
     finding, cause: the first byte that the program makes wrong, and why.  fault: the first word

@@ -1,4 +1,4 @@
-"""What every tensor of a module's accelerator part ought to be: the graph interpreter's values."""
+"""Expected values of every tensor of a module's accelerator part, from the graph interpreter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

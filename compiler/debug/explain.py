@@ -24,7 +24,7 @@ __all__ = ["Cause", "explain"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What is at fault: ``instruction``, and in a sentence why.
+    """Cause of a wrong byte: ``instruction``, and in a sentence why.
 
     kind: "order" (it does not wait for another), "program" (it does something else than the model
     says).  certain: whether everything else that led to the byte was found to be right.

@@ -55,7 +55,7 @@ class Result:
 
 
 def result_of(session: Session, finding: Finding, vector: Vector) -> Result | None:
-    """What ``finding`` is a byte of; None for padding."""
+    """The result that ``finding`` is a byte of; None for padding."""
     config, index = session.config, finding.instruction.index
     frame = session.record.frames.get(index)
     if finding.channel is None or finding.row is None or finding.column is None:

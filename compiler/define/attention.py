@@ -72,7 +72,7 @@ class _Writer:
         self.rows = _together(self.sizes[operator.row], ROWS)
         self.columns = _together(self.sizes[operator.column], COLUMNS)
         self.at: dict[int, Expr] = {}
-        """What each label is, in the loops at hand."""
+        """Index of each label in the current loops."""
         shape = tuple(self.sizes[each] for each in operator.columns)
         self.acc = self.buffer("acc", self.rows, *shape)
         self.score = self.buffer("score", self.rows, self.columns + SCORE_PADDING)

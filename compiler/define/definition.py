@@ -9,7 +9,7 @@ __all__ = ["Definition", "Kind"]
 
 
 class Kind(StrEnum):
-    """What the loops of a group are like: by it, a target chooses the rule that schedules them."""
+    """Kind of a group's loops, by which a target chooses the rule that schedules them."""
 
     ATTENTION = "attention"
     """Scores, their softmax and the means that it weighs, some rows and columns at a time."""

@@ -1,4 +1,4 @@
-"""What the definition of an operator works with: operands, results and fresh names."""
+"""Material for the definition of an operator: operands, results and fresh names."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

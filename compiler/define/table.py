@@ -48,7 +48,7 @@ ANCHORS: Mapping[type[Any], tuple[Kind, Anchor]] = {
 
 
 def element_of(operator: TensorOperator) -> Element | None:
-    """What the elements of an operator's result are; None where it has loops of its own, or none.
+    """Formula of an operator's elements; None where it has loops of its own, or no definition.
 
     An operator from outside this package says it by a method ``element(operands, indices)``.
     """

@@ -22,7 +22,7 @@ __all__ = ["backend"]
 def backend(
     graph: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """What runs ``graph``, a ``torch.fx.GraphModule``.
+    """A function that runs ``graph``, a ``torch.fx.GraphModule``.
 
     It is compiled when it is first called with inputs of other shapes or types; parameters are
     constants of it, with the values that they have then.
@@ -47,7 +47,7 @@ class _Compiled:
 
 
 def _key(given: Any, frozen: bool) -> Any:
-    """What a program depends on: a parameter itself, shape and type of a tensor, a number."""
+    """Key of a program: parameters themselves, shapes and types of tensors, numbers."""
     if frozen:
         return id(given)
     return (tuple(given.shape), given.dtype) if hasattr(given, "shape") else given

@@ -45,7 +45,7 @@ def flatten(
 
 
 def restore(value: Value | None, arrays: Mapping[str, Array]) -> Argument:
-    """What the caller sees of ``value``."""
+    """``value`` as the caller sees it."""
     match value:
         case None:
             return None

@@ -30,14 +30,14 @@ RECORDS = Path(__file__).with_name("area_records.json")
 FIGURES = ("luts", "registers", "multipliers", "block_rams")
 FITTED = FIGURES[:3]
 FIXED_LANE = {"luts": 125.0, "registers": 61.0}
-"""What ``fixed_rounding`` adds to a lane of the vector unit, counted on zynq7020 for Xilinx 7."""
+"""Area that ``fixed_rounding`` adds to a vector lane, counted on zynq7020 for Xilinx 7."""
 ROWS = {"luts": 1939.0, "registers": 808.0, "multipliers": 2.0}
 ROWS_LANE = {"luts": 117.0, "registers": 36.0, "multipliers": 0.0}
-"""What ``row_parameters`` adds, and for each lane: ``vta_hw/rows.py`` and wide requantisation,
+"""Area that ``row_parameters`` adds, and for each lane: ``vta_hw/rows.py`` and wide requantisation,
 counted for Xilinx 7.
 """
 NIBBLES = {"luts": 460.0, "registers": 27.0}
-"""What ``nibble_weights`` adds: counted on zynq7020 for Xilinx 7."""
+"""Area that ``nibble_weights`` adds: counted on zynq7020 for Xilinx 7."""
 VARIED = (
     *("block", "bus_bytes", "act_banks", "acc_banks", "queue_depth"),
     *("tile_cycles", "lane_groups", "vector_cycles", "deep_pipelines"),
@@ -57,7 +57,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class AreaRecord:
-    """What Yosys counted.
+    """Counts of Yosys.
 
     gateware, netlist: hashes of the sources and of the Verilog it was counted for.
     """
@@ -110,7 +110,7 @@ def hardware_text(config: HardwareConfig) -> str:
 
 
 def features(config: HardwareConfig, family: str) -> dict[str, list[float]]:
-    """What each figure is a weighted sum of.
+    """Features that each figure is a weighted sum of.
 
     A multiplier is in a product of the matrix core, in a lane, or in the rest.  Logic is in the
     rest, in lanes, in products, in the choices of a byte by its place in a beat, in the choices
@@ -166,7 +166,7 @@ class AreaModel:
         return Area(luts, registers, multipliers, counts["block_rams"], basis, share, error)
 
     def estimate(self, config: HardwareConfig) -> dict[str, float]:
-        """What the model says, whether there is a count or not."""
+        """The model's estimate, whether there is a count or not."""
         mine = features(config, self.family.name)
         found = {figure: float(self._weights[figure] @ mine[figure]) for figure in FITTED}
         if config.fixed_rounding:

@@ -18,7 +18,7 @@ FOLDER = "area"
 
 
 def counted_here() -> tuple[AreaRecord, ...]:
-    """What was counted on this machine, for the gateware as it is."""
+    """Counts made on this machine, for the present gateware."""
     records = []
     cache = cache_directory()
     for path in sorted((cache / FOLDER).glob(f"{gateware_hash()[:16]}-*.json")):

@@ -102,7 +102,7 @@ def area_table(models: Sequence[AreaModel]) -> str:
 
 
 def configuration_text(c: HardwareConfig) -> str:
-    """What of a configuration areas and clocks vary with, in a line."""
+    """The parameters of a configuration that change areas and clocks, in a line."""
     rest = f", queues {c.queue_depth}" if c.queue_depth != 16 else ""
     rest += f", {c.tile_cycles} cycles a tile" if c.tile_cycles > 1 else ""
     rest += f", {c.lane_groups} groups" if c.lane_groups > 1 else ""

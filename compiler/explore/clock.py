@@ -29,7 +29,7 @@ FAMILY_OF_PART = {"LFE5U": "ECP5", "XC7": "Xilinx 7"}
 
 @dataclass(frozen=True, slots=True)
 class ClockRecord:
-    """What place and route found for a whole accelerator with its board's logic, in Hz.
+    """Fmax in Hz, by place and route, of a whole accelerator with its board's logic.
 
     source: SHA-256 of the netlist and the pins; empty for a recorded bitstream.
     """
@@ -103,8 +103,8 @@ def read_clock_records(path: Path = CLOCK_RECORDS) -> list[ClockRecord]:
 
 
 def _features(config: HardwareConfig) -> list[float]:
-    """What a period is a weighted sum of: a constant, paths that deep pipelines would cut, and the
-    doublings of the block and of the lanes, which wires get longer with.
+    """Features that a period is a weighted sum of: a constant, paths that deep pipelines would cut,
+    and the doublings of the block and of the lanes, which make wires longer.
     """
     lanes = config.block // config.vector_cycles
     return [1.0, 0.0 if config.deep_pipelines else 1.0, math.log2(config.block), math.log2(lanes)]

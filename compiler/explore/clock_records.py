@@ -39,7 +39,7 @@ PLAN = (
     replace(ECP5_85_8X8, vector_cycles=4),
     replace(ECP5_85_8X8, vector_cycles=1, lane_groups=2),
 )
-"""What is placed on an LFE5U-85F, the most telling first."""
+"""Configurations that are placed on an LFE5U-85F, the most informative first."""
 
 
 def renew(most: int | None = None) -> None:

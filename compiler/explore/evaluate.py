@@ -1,4 +1,4 @@
-"""What one model takes on one design: compile, then the cycles of the program on the simulator."""
+"""Evaluation of one model on one design: compile, then count cycles on the simulator."""
 
 import hashlib
 import threading
@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What a run takes; counters by the names of ``dovetail.isa.registers.COUNTERS``.
+    """Figures of a run; counters by the names of ``dovetail.isa.registers.COUNTERS``.
 
     macs: multiply-accumulates of the model.  dram_bytes: of program, constants and tensors in
     memory.  seconds: of a processor, that compiling and simulating took.

@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What came of a space on given models.
+    """Result of exploring a space for given models.
 
     searched: the space is larger than the budget, and was searched.  notes: what did not go as
     asked for.
@@ -122,7 +122,7 @@ def _read_models(paths: Sequence[Path]) -> tuple[ModelFile, ...]:
 
 
 def _about(space: Space, files: Sequence[ModelFile]) -> dict[str, str]:
-    """What a folder's results are for."""
+    """Space and models of a folder's results."""
     models = ", ".join(f"{each.name} {each.digest[:16]}" for each in files)
     return {"space": space.text, "models": models, "compiler": program_hash()}
 
@@ -147,7 +147,7 @@ class _Work:
     _program: str = field(default_factory=program_hash)
 
     def tasks(self) -> Iterator[Task]:
-        """What is to be computed; what is known is taken on the way."""
+        """Evaluations to compute; known results are taken on the way."""
         for design in self.strategy.designs():
             self._open[design] = {}
             missing = []

@@ -17,7 +17,7 @@ Outcomes = Mapping[str, Performance | Failure]
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What areas and clocks follow from, by family."""
+    """Models of areas and clocks, by family."""
 
     areas: Mapping[str, AreaModel]
     clocks: Mapping[str, ClockModel]

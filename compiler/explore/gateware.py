@@ -1,4 +1,4 @@
-"""What the gateware is, as a hash of its sources: two equal hashes give equal netlists.
+"""Identity of the gateware, as a hash of its sources: equal hashes mean equal netlists.
 
 Comments, docstrings and layout do not count, and it needs no hardware tool.
 """

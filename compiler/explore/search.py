@@ -20,7 +20,7 @@ class Strategy(Protocol):
         ...
 
     def tell(self, result: DesignResult) -> None:
-        """What came of a design that was chosen."""
+        """Take note of the result of a chosen design."""
         ...
 
 

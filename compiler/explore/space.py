@@ -89,7 +89,7 @@ class Space:
 
     @property
     def text(self) -> str:
-        """What two equal spaces share."""
+        """Identity of the space: equal spaces have equal ones."""
         axes = {axis.name: axis.values for axis in self.axes}
         base = Design(self.base, Overlap.LAYERS).text
         return json.dumps([base, axes, [each.text for each in self.constraints]])
@@ -127,7 +127,7 @@ class Space:
 
 
 def constraint_values(design: Design) -> dict[str, int | str]:
-    """What constraints may name: parameters, and what follows from them."""
+    """Names for constraints: parameters, and properties derived from them."""
     config = design.config
     derived = {
         f"{memory.value}_bytes": config.depth(memory) * config.word_bytes(memory)

@@ -1,4 +1,4 @@
-"""What was found so far, in an SQLite file: each result is safe as soon as it is put there.
+"""Results so far, in an SQLite file: each is safe as soon as it is stored.
 
 A folder of results holds one space on given models; a second file, the cache, holds results of all
 spaces.  Both map a key, the content a result follows from, to the result, behind a digest of both:
@@ -73,7 +73,7 @@ class ResultFile:
             return int(self._db.execute("SELECT count(*) FROM results").fetchone()[0])
 
     def about(self) -> dict[str, Any]:
-        """What ``describe`` wrote; empty in a new file."""
+        """The description that ``describe`` wrote; empty in a new file."""
         with self._clear_errors("read"):
             rows = self._db.execute("SELECT key, value FROM about").fetchall()
         return {key: json.loads(value) for key, value in rows}

@@ -1,4 +1,4 @@
-"""What goes wrong in a converter, as an error that names the model's node."""
+"""Errors of converters, turned into errors that name the model's node."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ MALFORMED = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError),
     *(RuntimeError, TypeError, ValueError),
 )
-"""What converters raise for attributes and inputs of a form they do not expect."""
+"""Exceptions of converters for attributes and inputs of an unexpected form."""
 
 
 @contextmanager

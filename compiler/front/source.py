@@ -103,7 +103,7 @@ class Normalized(Protocol):
 
     @property
     def normalization(self) -> Normalization | None:
-        """What it says of its first input; None where it says nothing.
+        """Metadata of the first input; None without any.
 
         Raises ModelError when that is damaged.
         """

@@ -1,4 +1,4 @@
-"""What groups of nodes and convolutions are called in records: by what they compute, not by name.
+"""Keys of groups of nodes and convolutions in records: by what they compute, not by name.
 
 Equal keys mean equal operators on tensors of equal types, connected alike: a record that was made
 in one model is found again in others.

@@ -225,7 +225,7 @@ def _islands(placed: Placed, costs: Costs) -> list[set[int]]:
 
 
 def _seconds(placed: Placed, costs: Costs) -> float:
-    """What all nodes, launches and transfers take."""
+    """Time of all nodes, launches and transfers."""
     graph, levels = placed.graph, placed.levels
     total = costs.launch * len({level for level in levels if level % 2})
     for node, level in zip(graph.nodes, levels, strict=True):

@@ -18,7 +18,7 @@ class Target(Protocol):
 
     @property
     def name(self) -> str:
-        """What modules for it are marked with: "cpu", "vta:zynq7020"."""
+        """Name of the target in modules: "cpu", "vta:zynq7020"."""
         ...
 
     def load(self, model: Source, dims: Mapping[str, int]) -> Imported | None:

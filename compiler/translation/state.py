@@ -1,4 +1,4 @@
-"""What the accelerator holds, as symbols."""
+"""State of the accelerator, as symbols."""
 
 import numpy as np
 

@@ -90,7 +90,7 @@ class Parameters:
 
     @property
     def meaning(self) -> Callable[..., Array]:
-        """What the finish does with known integers."""
+        """Effect of the finish on known integers."""
         return requantize_fixed if self.rounding is Rounding.FIXED else requantize
 
 

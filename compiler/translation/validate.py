@@ -24,7 +24,7 @@ __all__ = ["Validated", "validate"]
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """What was shown equal.  instructions, elements: of the program, of its outputs."""
+    """Result of a validation.  instructions, elements: of the program, of its outputs."""
 
     instructions: int
     elements: int

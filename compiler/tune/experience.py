@@ -60,7 +60,7 @@ def write_experience(path: Path, experience: Experience) -> None:
 
 
 def read_experience(path: Path) -> Experience | None:
-    """What a file has; None when it is of programs' other features, or cannot be read."""
+    """Contents of a file; None when it is of programs' other features, or cannot be read."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             rows, targets = found["rows"].T, found["targets"]

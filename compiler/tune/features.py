@@ -1,4 +1,4 @@
-"""What a cost model is told about a loop program: extents, strides, footprints, arithmetic.
+"""Features of a loop program for the cost model: extents, strides, footprints, arithmetic.
 
 The statement that runs most often is described loop by loop, from the innermost; the rest of the
 program by sums.  Sizes are logarithms to base 2 of one more.

@@ -69,7 +69,7 @@ class GpuKernelProblem:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What may be chosen."""
+        """The choices."""
         kind = define_group(self.kernel.graph, self.kernel.graph.nodes).kind
         return choices_for(kind, self.target.backend.intrinsics)
 

@@ -30,7 +30,7 @@ __all__ = ["Kernel", "Place", "Setting", "kernels_of"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What code is made for: as of LlvmOptions."""
+    """Target of the code: as of LlvmOptions."""
 
     level: str = "native"
     threads: int = 1

@@ -1,4 +1,4 @@
-"""What a search needs to know about what it searches."""
+"""Protocol of the problems that a search can solve."""
 
 import json
 import random
@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a candidate; cost: in the problem's unit, None when it failed.
+    """Measurement of a candidate; cost: in the problem's unit, None when it failed.
 
     baseline: the cost of the default beside it, measured in turn with it.  error: why it failed.
     """
@@ -69,11 +69,11 @@ class Problem(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is, for people."""
+        """Description, for people."""
         ...
 
     def default(self) -> Candidate:
-        """What is done without a record."""
+        """The default candidate, without a record."""
         ...
 
     def sample(self, rng: random.Random) -> Candidate:
@@ -89,7 +89,7 @@ class Problem(Protocol):
         ...
 
     def features(self, candidate: Candidate) -> Features | None:
-        """What the model knows of it; None when it is not legal, and need not be measured."""
+        """Features for the cost model; None for an illegal candidate, which is not measured."""
         ...
 
     def program(self, candidate: Candidate) -> str:

@@ -70,7 +70,7 @@ class Search:
         return self._taken(pool, found)
 
     def tell(self, candidate: Candidate, measured: Measured) -> None:
-        """What came of a candidate, proposed here or known from before."""
+        """Take note of the measurement of a candidate, proposed here or known from before."""
         made = self._waiting.pop(candidate, None)
         if made is None and measured.ratio is not None:
             made = self._looked_at(candidate)

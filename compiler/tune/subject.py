@@ -1,4 +1,4 @@
-"""What is tuned: the kernels of a model on a CPU, or the plan of a network on the accelerator."""
+"""Subjects of tuning: a model's kernels on a CPU, or a network's plan on the accelerator."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Subject(Protocol):
         ...
 
     def experience(self) -> Experience | None:
-        """What was measured before, of any kernels, for the model of cost."""
+        """Earlier measurements of any kernels, for the cost model."""
         ...
 
     def unit(self, cost: float) -> str:

@@ -1,4 +1,4 @@
-"""What may be decided about a kernel's sums: their register tiles and the orders of loops."""
+"""Decisions about a kernel's sums: their register tiles and the orders of loops."""
 
 import random
 from dataclasses import dataclass, replace

@@ -37,7 +37,7 @@ class Trial:
 
     @property
     def measured(self) -> Measured:
-        """What came of it."""
+        """The measurement."""
         return Measured(self.cost, self.baseline, self.error)
 
     @property

@@ -1,4 +1,4 @@
-"""What a benchmark is given: samples, and the labels that belong to them."""
+"""Inputs of a benchmark: samples, and their labels."""
 
 from itertools import islice
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a benchmark found, as JSON and as a table."""
+"""Results of a benchmark, as JSON and as a table."""
 
 import statistics
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a command of the debugger gives back, and what its words mean."""
+"""Answers of the debugger's commands, and the meaning of their words."""
 
 import ast
 from collections.abc import Callable, Mapping

@@ -25,7 +25,7 @@ EVENTS = {"start": Event.STARTED, "end": Event.ENDED, "queued": Event.QUEUED}
 
 
 def _stop(debugger: Debugger, words: Words) -> Stop:
-    """What ``until`` and ``break`` are followed by.
+    """The place that follows ``until`` and ``break``.
 
     Raises InputError saying what is required.
     """

@@ -81,7 +81,7 @@ def show(answer: Answer) -> None:
 
 
 def show_help(name: str = "") -> None:
-    """What a command does; all of them without a name."""
+    """Help on a command; on all of them without a name."""
     for each, command in COMMANDS.items():
         if name in ("", each):
             human.print(f"{each} {command.usage}".rstrip(), style="bold")

@@ -14,7 +14,7 @@ from dovetail.runtime.native.part import Constant
 __all__ = ["OPTIONS", "c_name", "write_c"]
 
 OPTIONS = "-std=c11 -O2 -fno-strict-aliasing"
-"""What GCC and Clang are given; files are for these."""
+"""Options for GCC and Clang, which the files are for."""
 COLUMNS = 16
 """Numbers in a line."""
 BITS = {"bfloat16": "uint16_t", "float16": "uint16_t", "bool": "uint8_t"}

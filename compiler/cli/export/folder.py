@@ -49,7 +49,7 @@ def write_metal(part: GpuPart, folder: Path, title: str) -> None:
 
 
 def _manifest(part: GpuPart, title: str) -> dict[str, Any]:
-    """What ``dovetail.js`` needs to know; places are bytes in one memory."""
+    """The manifest for ``dovetail.js``; places are bytes in one memory."""
     arena = Arena.of(part)
     return {
         "format": FORMAT,

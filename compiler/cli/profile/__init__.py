@@ -1,1 +1,1 @@
-"""What ``dovetail profile`` draws."""
+"""Drawings of ``dovetail profile``."""

@@ -42,7 +42,7 @@ UNITS = {
     "store": oklch(0.6, 0.02, 250),
     "fetch": oklch(0.75, 0.01, 250),
 }
-"""What moves on the bus."""
+"""Kinds of traffic on the bus."""
 WAITS = {
     "token": oklch(0.55, 0.2, 27),
     "bank": oklch(0.5, 0.2, 262),

@@ -39,7 +39,7 @@ def _row(name: str, here: int | None, there: int | None, why: str) -> dict[str, 
 
 
 def reason(layer: LayerProfile, other: LayerProfile) -> str:
-    """What changed by more than ``MATTERS`` of the layer's cycles, the largest first."""
+    """Figures that changed by more than ``MATTERS`` of the layer's cycles, the largest first."""
     names = {
         "gemm_cycles": "matrix core",
         "vector_cycles": "vector unit",

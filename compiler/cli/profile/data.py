@@ -1,4 +1,4 @@
-"""What the page of a report is drawn from, as JSON values."""
+"""Data that the page of a report is drawn from, as JSON values."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -157,7 +157,7 @@ def _instructions(profile: Profile) -> dict[str, list[Any]]:
 
 
 def _traffic(profile: Profile) -> dict[str, list[int]]:
-    """What the bus carried: kind, free cycles before it, and its cycles."""
+    """Traffic of the bus: kind, free cycles before it, and its cycles."""
     spans = bus_spans(profile.program, profile.timeline, profile.config, profile.cycles)
     kinds, before = list(colours.UNITS), [0, *(end for _, _, end in spans)]
     return {

@@ -242,7 +242,7 @@ def _listed(values: tuple[float, ...]) -> str:
 def _costs(
     target: str, quantized: "QuantizedModel", whole: "QuantizedModel | None"
 ) -> dict[str, Any]:
-    """What the model takes on ``target``, and what ``whole``, all of it in int8, would."""
+    """Cost of the model on ``target``, and of ``whole``, all of it in int8."""
     from .cost import cost_of
 
     cost = cost_of(quantized.model, target)

@@ -1,4 +1,4 @@
-"""What layers in float cost on an accelerator."""
+"""Cost of float layers on an accelerator."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

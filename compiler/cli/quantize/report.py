@@ -1,4 +1,4 @@
-"""What a quantised model lost, as tables and as plain values."""
+"""Losses of a quantised model, as tables and as plain values."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

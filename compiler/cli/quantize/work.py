@@ -53,7 +53,7 @@ class Work:
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:
-        """What each tensor and each layer's weights lose alone."""
+        """Losses of each tensor and each layer's weights alone."""
         return losses_of(self._calibrated, self.options, self._few)
 
     def plain(self) -> QuantizedModel:

@@ -1,4 +1,4 @@
-"""What a converter of an ONNX operator works with: tensors, and the graph it adds operators to."""
+"""Context of a converter for an ONNX operator: tensors, and the graph it adds operators to."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ def with_narrow(tensor: Tensor, narrow: Narrow | None) -> Tensor:
 
 
 def narrow_of(array: Array) -> Narrow | None:
-    """What the elements of an array mean beside their bits."""
+    """Meaning of an array's elements, if it is not that of their bits."""
     return NARROW.get(str(array.dtype))
 
 
@@ -86,7 +86,7 @@ class ImportContext(LimitedEmitter):
     body: Body | None = None
     nested: "Nested | None" = None
     outer: "ImportContext | None" = None
-    """What is around the loop whose body becomes a graph of its own."""
+    """Context around the loop whose body becomes a graph of its own."""
     captured: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """Tensors around a body that it reads: there, and as inputs of the body; by the outer name."""
     _resolved: dict[str, Tensor] = field(default_factory=dict)

@@ -201,7 +201,7 @@ def _slice(ctx: ImportContext, x: Tensor, place: int) -> Tensor:
 
 
 def _empty(ctx: ImportContext, kind: onnx.ValueInfoProto) -> Tensor:
-    """What a loop without iterations collects."""
+    """Collected result of a loop without iterations."""
     tensor = kind.type.tensor_type
     dtype = element_type(tensor.elem_type) if tensor.elem_type else DType.FLOAT32
     sizes = [each.dim_value for each in tensor.shape.dim]

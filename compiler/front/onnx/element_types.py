@@ -37,6 +37,6 @@ def element_type(number: int) -> DType:
 
 
 def type_name(number: int) -> str:
-    """What ONNX calls an element type; of one that does not exist, its number."""
+    """ONNX's name of an element type; the number of an unknown one."""
     names = {value: name for name, value in onnx.TensorProto.DataType.items()}
     return names.get(number, str(number))

@@ -29,8 +29,8 @@ __all__ = ["ImportRecord", "import_model"]
 
 @dataclass(slots=True)
 class ImportRecord:
-    """What the model calls the tensors of the graph, and the operators of its nodes by the nodes'
-    names.
+    """Names that the model gives the tensors of the graph, and the operators of its nodes by
+    name.
     """
 
     tensors: dict[str, str] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class _Walker:
         return tuple(self.lookup(each.name, f"output {each.name!r}") for each in graph.output)
 
     def lookup(self, name: str, reader: str) -> Value:
-        """What ``name`` stands for."""
+        """The value that ``name`` stands for."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]

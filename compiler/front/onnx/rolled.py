@@ -37,7 +37,7 @@ class VaryingValueError(NeedsValueError):
 def roll_if(
     ctx: ImportContext, condition: Tensor, then: onnx.GraphProto, otherwise: onnx.GraphProto
 ) -> tuple[Tensor, ...] | None:
-    """What the branch gives that the condition chooses as the code runs.
+    """Results of the branch that the condition chooses at run time.
 
         r = zeros; repeat then up to once if condition; repeat otherwise up to once if not
 

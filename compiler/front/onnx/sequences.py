@@ -130,7 +130,7 @@ def convert_has_element(ctx: ImportContext, node: OnnxNode, inputs: Values) -> V
 
 
 def convert_get_element(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
-    """What an optional holds."""
+    """The value of an optional."""
     value = inputs[0]
     found = value.value if isinstance(value, OptionalValue) else value
     if found is None:

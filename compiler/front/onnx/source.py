@@ -32,7 +32,7 @@ OTHER_FORMATS = {
     ".pb": f"{CONVERTER} --saved-model FOLDER --output FILE.onnx",
     ".dvt": "it is a compiled module: dovetail run or dovetail inspect takes it",
 }
-"""What to do with files of other kinds, by their suffix."""
+"""Advice on files of other kinds, by their suffix."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ class SourceModel:
 
     @property
     def name(self) -> str:
-        """What the file calls the model; perhaps nothing."""
+        """The model's name in the file; may be empty."""
         return str(self.proto.graph.name)
 
     @property

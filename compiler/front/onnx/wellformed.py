@@ -1,4 +1,4 @@
-"""What holds of every model before its nodes are looked at: opsets, names, single assignment.
+"""Checks of every model before its nodes are converted: opsets, names, single assignment.
 
 Source: ONNX IR specification, "Names Within a Graph" and "Operator Sets".
 """

@@ -100,7 +100,7 @@ def _body(node: Node, check: Subgraph, body: Subgraph, initial: tuple[Term, ...]
 
 
 def convert_call_once(node: Node) -> tuple[Term, ...]:
-    """What gives variables their first values."""
+    """Convert the subgraph that gives variables their first values."""
     _called(node, node.context, _subgraph(node, "init_subgraph_index"), ())
     return ()
 

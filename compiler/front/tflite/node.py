@@ -57,13 +57,13 @@ class Node:
         return tuple(map(self.term, range(len(self.inputs))))
 
     def info(self, place: int) -> TensorInfo:
-        """What the file says of the input at ``place``."""
+        """The file's description of the input at ``place``."""
         if not 0 <= place < len(self.operation.inputs) or self.operation.inputs[place] < 0:
             raise ModelError(f"{self}: input {place} is left out; it is required")
         return self.tensors[self.operation.inputs[place]]
 
     def result(self, place: int = 0) -> TensorInfo:
-        """What the file says of the output at ``place``."""
+        """The file's description of the output at ``place``."""
         if not place < len(self.operation.outputs) or self.operation.outputs[place] < 0:
             raise ModelError(f"{self}: output {place} is left out; it is required")
         return self.tensors[self.operation.outputs[place]]

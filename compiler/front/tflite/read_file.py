@@ -24,7 +24,7 @@ MALFORMED = (
     *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError),
     *(TypeError, ValueError, struct.error),
 )
-"""What the schema package raises for offsets and values that are not those of its tables."""
+"""Exceptions of the schema package for invalid offsets and values."""
 MOST_DIMENSIONS = 32
 MOST_ELEMENTS = 1 << 40
 

@@ -1,4 +1,4 @@
-"""What a ``.tflite`` file says."""
+"""Contents of a ``.tflite`` file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -61,7 +61,7 @@ class TfliteModel:
 
     @property
     def name(self) -> str:
-        """What the file calls the model; perhaps nothing."""
+        """The model's name in the file; may be empty."""
         return self.main.name
 
     @property

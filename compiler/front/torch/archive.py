@@ -18,13 +18,13 @@ __all__ = ["Archive", "archive_of", "open_archive"]
 
 HOW = "write it with torch.export.save(torch.export.export(model.eval(), inputs), 'FILE.pt2')"
 OLD = "serialized_exported_program.json"
-"""What archives of torch 2.7 and older hold; their weights are pickles."""
+"""An entry of archives by torch 2.7 and older, whose weights are pickles."""
 
 BROKEN = (
     *(BadZipFile, EOFError, LookupError, NotImplementedError),
     *(OSError, RuntimeError, ValueError, struct.error),
 )
-"""What ``zipfile`` and ``json`` raise for damaged files."""
+"""Exceptions of ``zipfile`` and ``json`` for damaged files."""
 
 
 @dataclass(frozen=True, slots=True)

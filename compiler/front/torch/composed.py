@@ -114,7 +114,7 @@ def log_add_exp(context: Context, x: Term, other: Term) -> Term:
 
 
 def frac(context: Context, x: Term) -> Term:
-    """What is behind the point."""
+    """The fraction of each element."""
     return x - x.unary(U.TRUNC)
 
 

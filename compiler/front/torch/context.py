@@ -1,4 +1,4 @@
-"""What a converter of an operator of torch works with."""
+"""Context of a converter for an operator of torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

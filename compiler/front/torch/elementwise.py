@@ -14,7 +14,7 @@ __all__ = ["ELEMENTWISE"]
 
 Operand = Term | Number
 LOGICAL = {B.ADD: B.OR, B.MUL: B.AND, B.MAX: B.OR, B.MIN: B.AND}
-"""What arithmetic of bool is."""
+"""Logical functions that arithmetic on bool stands for."""
 
 
 def _binary(function: B) -> Converter:

@@ -17,7 +17,7 @@ PLAIN: Mapping[str, tuple[type[int | float | str], ...]] = {
     "as_int": (int,),
     "as_string": (str,),
 }
-"""What numbers and texts of a kind are in the file."""
+"""Forms of numbers and texts in the file, by kind."""
 
 WORDS = {"-Infinity": -inf, "Infinity": inf, "NaN": nan}
 

@@ -118,7 +118,7 @@ def pixel_shuffle(context: Context, x: Term, upscale_factor: int) -> Term:
 
 
 def pixel_unshuffle(context: Context, x: Term, downscale_factor: int) -> Term:
-    """What ``pixel_shuffle`` undoes."""
+    """The inverse of ``pixel_shuffle``."""
     r = downscale_factor
     *batch, channels, height, width = x.shape
     parts = x.reshape(-1, channels, height // r, r, width // r, r).transpose(0, 1, 3, 5, 2, 4)

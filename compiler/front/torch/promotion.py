@@ -10,8 +10,8 @@ __all__ = ["as_term", "common_type", "promoted"]
 
 
 def common_type(*operands: Term | Number) -> DType:
-    """What operands are converted to: tensors decide, then tensors of no dimension, then numbers,
-    unless what comes later is of a higher category (bool, integer, float).
+    """Type that operands are converted to: tensors decide, then tensors of no dimension, then
+    numbers, unless one of the latter is of a higher category (bool, integer, float).
     """
     ranked: list[DType | None] = [None, None, None]
     for each in operands:

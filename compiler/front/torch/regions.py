@@ -129,7 +129,7 @@ def _renamed(name: str, names: Mapping[str, str], where: str) -> str:
 
 
 def _name(argument: Any) -> str:
-    """What a tensor or a number is called; empty for anything else."""
+    """Name of a tensor or a number; empty for anything else."""
     held = next(iter(argument.values()), None) if isinstance(argument, dict) else None
     found = held.get("name") or held.get("as_name") if isinstance(held, dict) else None
     return found if isinstance(found, str) else ""

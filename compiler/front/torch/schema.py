@@ -53,7 +53,7 @@ class Argument:
 
     @property
     def name(self) -> str:
-        """What the tensor or the number is called; empty for anything else."""
+        """Name of the tensor or the number; empty for anything else."""
         given = self.value
         found = given.get("name") or given.get("as_name") if isinstance(given, dict) else None
         return found if isinstance(found, str) else ""
@@ -84,7 +84,7 @@ class TensorMeta:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What an input or output of the graph is.
+    """Role of an input or output of the graph.
 
     kind: ``user_input``, ``parameter``, ``buffer_mutation``, ...; target: what it belongs to, the
     name of a parameter, buffer, constant or mutated input.

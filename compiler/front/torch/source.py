@@ -60,7 +60,7 @@ class TorchModel:
 
     @property
     def name(self) -> str:
-        """What the file calls the model."""
+        """The model's name in the file."""
         return self.archive.program_name().removeprefix("models/").removesuffix(".json")
 
     @property

@@ -60,4 +60,4 @@ IGNORED = frozenset(
         "aten.sym_constrain_range_for_size",
     }
 )
-"""What only checks: shapes are checked when the graph is made."""
+"""Operators that only check: shapes are checked when the graph is made."""

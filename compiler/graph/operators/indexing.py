@@ -69,7 +69,7 @@ class GatherElements(Movement):
 
 
 class ScatterFunction(StrEnum):
-    """What an update does to the element that is there."""
+    """Effect of an update on the element that is there."""
 
     REPLACE = "replace"
     ADD = "add"

@@ -144,7 +144,7 @@ class Concatenate(Movement):
 
 
 class PadMode(StrEnum):
-    """What is beyond the edges of a tensor."""
+    """Elements beyond the edges of a tensor."""
 
     CONSTANT = "constant"
     EDGE = "edge"

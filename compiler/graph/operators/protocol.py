@@ -1,4 +1,4 @@
-"""What an operator of the graph IR is."""
+"""Protocol of the graph IR's operators."""
 
 from collections.abc import Sequence
 from dataclasses import Field

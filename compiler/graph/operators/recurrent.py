@@ -16,7 +16,7 @@ __all__ = ["Activation", "Cell", "Nonlinearity", "Recurrence"]
 
 
 class Cell(StrEnum):
-    """What computes the next state.  Source: the ONNX operators of these names."""
+    """Cell that computes the next state.  Source: the ONNX operators of these names."""
 
     RNN = "rnn"
     """``h = f(x + h @ r)``."""

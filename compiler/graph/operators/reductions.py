@@ -16,7 +16,7 @@ __all__ = ["ArgReduce", "Cumulative", "Reduce", "ReduceFunction", "neutral"]
 
 
 class ReduceFunction(StrEnum):
-    """What combines elements."""
+    """Function that combines elements."""
 
     SUM = "sum"
     PRODUCT = "product"

@@ -17,7 +17,7 @@ __all__ = ["WindowArgMax", "WindowFunction", "WindowReduce", "lowest"]
 
 
 class WindowFunction(StrEnum):
-    """What combines the elements of a window."""
+    """Function that combines the elements of a window."""
 
     ADD = "add"
     MAX = "max"

@@ -1,4 +1,4 @@
-"""What the functions of ``maths.py`` are made of: numbers, quotients, signs, polynomials."""
+"""Parts of the functions of ``maths.py``: numbers, quotients, signs, polynomials."""
 
 from collections.abc import Sequence
 

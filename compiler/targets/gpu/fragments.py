@@ -1,4 +1,4 @@
-"""What the threads of a warp do with matrices that they have in registers, as intrinsics.
+"""Operations of a warp's threads on matrices in registers, as intrinsics.
 
 A fragment is 16 rows of 16 elements, 8 in each thread: row r and column n are ``[g, t, h, i, j]``
 

@@ -19,7 +19,7 @@ __all__ = ["ALIGNED_BYTES", "SWIZZLED_ROWS", "Shared", "group_count", "group_sum
 SWIZZLED_ROWS = 8
 """Rows after which the order of their pieces is the same again."""
 DECLARED_BYTES = 48 << 10
-"""What a kernel may declare."""
+"""Shared memory that a kernel may declare."""
 ALIGNED_BYTES = SWIZZLED_ROWS * ATOM_BYTES
 """Where such rows may begin."""
 

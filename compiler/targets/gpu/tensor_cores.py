@@ -86,7 +86,7 @@ INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **BESIDE, **COPIES, **FRAGMEN
 HOPPER: Mapping[str, Intrinsic] = {**INTRINSICS, **GROUP_PRODUCTS}
 """... and one for sm_90a."""
 OF_WARPS = frozenset((*PRODUCTS, *BESIDE, *FRAGMENT_PRODUCTS, *ROW_RESULTS))
-"""What all threads of a warp do together."""
+"""Intrinsics that all threads of a warp execute together."""
 
 
 def lanes_of(name: str) -> tuple[int, ...]:

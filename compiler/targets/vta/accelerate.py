@@ -172,7 +172,7 @@ def refuse(layers: Graph, lanes: int) -> Refusal | None:
 
 
 def _partition_text(partition: Partition) -> str:
-    """What runs where, one line a node of the host or a layer of the accelerator."""
+    """Placement, one line for each node of the host or layer of the accelerator."""
     host = [
         [f"host {node.origin}: {node.operator}" for chain in chains for node in chain.nodes]
         for chains in (partition.sources, partition.results)

@@ -1,4 +1,4 @@
-"""What the accelerator runs of a graph of integer operators, and why not, node by node."""
+"""Which integer operators the accelerator runs, and why not, node by node."""
 
 from collections.abc import Mapping
 from math import prod

@@ -59,7 +59,7 @@ def check(program: Sequence[Instruction], config: HardwareConfig) -> None:
 
 
 def _problem(instruction: Instruction, config: HardwareConfig, wide: HardwareConfig) -> str | None:
-    """What is wrong with one instruction.
+    """Fault of one instruction.
 
     wide: ``config`` with all words of ACT and ACC that an address can name.
     """

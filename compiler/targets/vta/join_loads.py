@@ -40,7 +40,7 @@ def word_count(load: Load) -> int:
 
 
 def _form(load: Load) -> tuple[bool, bool, int]:
-    """What LOADs of one memory have in common that are joined."""
+    """Fields that must be equal for LOADs of one memory to be joined."""
     return load.nibbles, load.same, load.dram_stride_y if load.count_y > 1 else 0
 
 

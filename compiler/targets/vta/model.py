@@ -112,7 +112,7 @@ class RowCosts:
 
 @dataclass(slots=True)
 class Traffic:
-    """What is moved between DRAM and the scratchpads, as bursts.
+    """Transfer between DRAM and the scratchpads, as bursts.
 
     rows: shared by those of one layer.
     """

@@ -40,7 +40,7 @@ TILE = {"c": 1, "k": 1, "ky": 1, "kx": 1}
 """All products with one tile of a layer's weights."""
 
 Known = dict[tuple[int, Region], list[Read]]
-"""What layers read to make regions."""
+"""Regions that layers read to compute regions of their results."""
 
 
 @dataclass(frozen=True, slots=True)

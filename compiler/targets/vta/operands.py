@@ -1,4 +1,4 @@
-"""What an intrinsic is made an instruction from: a nest at one place, in words."""
+"""Operands of an instruction: a nest at one place, in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

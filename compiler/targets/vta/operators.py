@@ -10,4 +10,4 @@ AnyRequantize = Requantize | RequantizeFixed
 AnyAdd = Add | AddFixed | WeightedAdd
 AnyMultiply = Multiply | MultiplyFixed
 AnyFinish = AnyRequantize | ScaledSum
-"""What makes bytes of a convolution's sums."""
+"""Operators that turn a convolution's sums into bytes."""

@@ -1,4 +1,4 @@
-"""What a plan is, and where in ACT everything in it lies."""
+"""A plan, and the places in ACT of everything in it."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ __all__ = ["Ends", "Placer", "Plan"]
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a program begins and ends with.
+    """Tensors that a program begins and ends with.
 
     sources: activations that are in DRAM before it.  results: names of those that are after it:
     outputs, and what layers read as weights.

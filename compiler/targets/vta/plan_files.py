@@ -23,7 +23,7 @@ def read_plan_entries(paths: Sequence[Path]) -> PlanRecords:
 
 
 def read_plans(path: Path) -> PlanRecords:
-    """What was kept there; nothing when there is no such file yet.
+    """The plans in a file; none when there is no such file yet.
 
     Raises ScheduleError when it is not a file of plans.
     """

@@ -1,4 +1,4 @@
-"""What a network's plan depends on, as a key: networks of one structure have one key.
+"""Key of a network's plan: networks of one structure have one key.
 
 Names do not count, nor does any value: weights, scales, zero points; but it counts whether
 weights are nibbles.  So the equal blocks of a network that are in parts of their own are planned

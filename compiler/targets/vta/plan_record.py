@@ -1,4 +1,4 @@
-"""What was chosen for a network's layers, as JSON values: kept, read, changed, and used again.
+"""Choices for a network's layers, as JSON values that can be kept, changed, and used again.
 
     {"streamed": {"7": "conv7"}, "cycles": 81234, "layers": [
         {"first": 0, "count": 3, "rows": [2, 2, 2]},

@@ -1,4 +1,4 @@
-"""What a module remembers of where instructions put things, so that a run can be looked into."""
+"""Record of where instructions put things, which a module keeps for the debugger."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -34,7 +34,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a LOAD fetches of a constant of its layer: ``place`` of it along each axis it is cut."""
+    """Part of a layer's constant that a LOAD fetches: ``place`` of it along each axis it is cut."""
 
     constant: str
     place: tuple[int, ...]

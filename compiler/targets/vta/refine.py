@@ -18,7 +18,7 @@ APART = 2
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a program takes; shares: cycles of each layer, which add up to ``cycles``."""
+    """Cycles of a program; shares: cycles of each layer, which add up to ``cycles``."""
 
     choices: tuple[Choice, ...]
     cycles: int

@@ -1,4 +1,4 @@
-"""What each instruction reads and writes, as arrays of words, for dependence analysis."""
+"""Words that each instruction reads and writes, as arrays, for dependence analysis."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

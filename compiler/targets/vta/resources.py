@@ -1,5 +1,5 @@
-"""What units share, while instructions get their estimated starts one after the other: banks of ACC
-and ACT, and DRAM.
+"""Resources that units share while instructions get their estimated starts one after the other:
+banks of ACC and ACT, and DRAM.
 """
 
 from collections.abc import Sequence

@@ -65,7 +65,7 @@ WHOLE = {
 """Constants that are all there from the beginning, unless each tile has its part."""
 
 CONSTANTS = (*PARTS, *WHOLE)
-"""What the constants of layers are called."""
+"""Names of layers' constants."""
 
 LANES = ("l", "i")
 

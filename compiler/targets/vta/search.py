@@ -28,7 +28,7 @@ BUSY = 0.5
 """Plans that move less are tried where DRAM works for this part of the time, or more."""
 
 PRICE = 0.25
-"""What a cycle of DRAM counts in those plans."""
+"""Price of a cycle of DRAM in those plans."""
 
 FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
 """Operations above which no plans that move less are made, and above which only one plan is: to

@@ -1,4 +1,4 @@
-"""What a tile of a layer costs, before it is scheduled: words of ACT and cycles."""
+"""Estimated cost of a layer's tile, before it is scheduled: words of ACT and cycles."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass

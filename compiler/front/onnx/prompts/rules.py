@@ -1,4 +1,4 @@
-"""What becomes of each operator where its tensors have several tokens."""
+"""Conversion of each operator to tensors of several tokens."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

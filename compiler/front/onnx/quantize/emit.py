@@ -82,7 +82,7 @@ class _Writer:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     real: dict[str, str] = field(default_factory=dict)
-    """What stands for each tensor now: its dequantised form."""
+    """Name of each tensor's dequantised form."""
     done: set[str] = field(default_factory=set)
     """Clips that went into the operator before them."""
 

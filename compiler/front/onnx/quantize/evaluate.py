@@ -57,7 +57,7 @@ class Evaluator:
         return {name: now.get(name, values[name]) for name in self._model.outputs}
 
     def node(self, node: OnnxNode, values: Mapping[str, Array]) -> list[Array]:
-        """What a node computes from ``values``, which has the constants too."""
+        """Results of a node from ``values``, which include the constants."""
         return self._outputs(node, [values[name] if name else None for name in node.inputs])
 
     def _outputs(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:

@@ -1,4 +1,4 @@
-"""What each quantised tensor and each layer's weights lose alone, on samples."""
+"""Losses of each quantised tensor and each layer's weights alone, on samples."""
 
 from collections.abc import Iterable, Mapping
 

@@ -73,7 +73,7 @@ class FloatModel:
 
 
 def float_model(source: Source) -> onnx.ModelProto:
-    """What any front end has read, as ONNX to quantise; an open batch is 1.
+    """A model of any front end, as ONNX to quantise; an open batch is 1.
 
     Raises ModelError for a model that is quantised already, and what ``onnx_model`` raises.
     """

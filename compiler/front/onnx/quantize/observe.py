@@ -1,4 +1,4 @@
-"""What calibration sees of a tensor: a histogram, and the range that follows from it.
+"""Observation of a tensor in calibration: a histogram, and the range that follows from it.
 
 Source of the entropy method: S. Migacz, "8-bit Inference with TensorRT", 2017.
 """

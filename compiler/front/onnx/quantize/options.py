@@ -1,4 +1,4 @@
-"""What the user may ask of quantisation."""
+"""The user's options of quantisation."""
 
 from dataclasses import dataclass
 from enum import StrEnum

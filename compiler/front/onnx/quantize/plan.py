@@ -20,7 +20,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 class Role(Enum):
-    """What kind of integer operator a node becomes."""
+    """Kind of integer operator that a node becomes."""
 
     CONTRACTION = auto()
     """Products summed in int32 and requantised."""

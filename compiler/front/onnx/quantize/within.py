@@ -20,7 +20,7 @@ __all__ = ["losses_of", "quantize_within"]
 def losses_of(
     calibrated: Calibrated, options: QuantizeOptions, samples: Iterable[Sample]
 ) -> tuple[Loss, ...]:
-    """What each tensor and each layer's weights lose alone, quantised as ``options`` say."""
+    """Losses of each tensor and each layer's weights alone, quantised as ``options`` say."""
     decision, weights = settle(calibrated, options)
     return measure_losses(calibrated, decision, weights, samples)
 

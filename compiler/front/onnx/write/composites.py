@@ -1,4 +1,4 @@
-"""What ONNX has one operator for, and graphs have several: found by what a node reads.
+"""Patterns of several graph operators for which ONNX has one.
 
     1 / (exp(-x) + 1)                            ->  Sigmoid
     min(max(x, a), b), max(x, 0)                 ->  Clip, Relu

@@ -20,13 +20,13 @@ __all__ = ["onnx_model", "write_model"]
 OPSET, IR_VERSION = 21, 10
 """The first opset with quantised tensors of 16 bits."""
 LIMIT_BYTES = (1 << 31) - (1 << 20)
-"""What a file of protocol buffers can hold, less some for all but the constants."""
+"""Largest size of constants in a file of protocol buffers, with a margin for everything else."""
 PRODUCTS = ("Conv", "ConvTranspose", "Einsum", "MatMul")
 MOVING = ("Cast", "Gather", "Identity", "Pad", "Reshape", "Slice", "Transpose")
 
 
 def onnx_model(source: Source, batch: int | None = None) -> onnx.ModelProto:
-    """What any front end has read, as ONNX: itself if that is what it is.
+    """A model of any front end, as ONNX; ONNX models are returned unchanged.
 
     batch: the size of an open first dimension of inputs.
     Raises what ``Source.to_graph`` and ``write_model`` raise.

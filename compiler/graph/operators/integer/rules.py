@@ -1,4 +1,4 @@
-"""What the operators of integer layers share: checks of attributes and types, and windows."""
+"""Common code of integer operators: checks of attributes and types, and windows."""
 
 import numpy as np
 

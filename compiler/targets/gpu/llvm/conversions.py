@@ -15,7 +15,7 @@ def rounded(e: Emitter, dtype: DType, a: str) -> str:
 
 
 def bits_of(e: Emitter, dtype: DType, a: str) -> str:
-    """What memory holds of a value."""
+    """A value as memory holds it."""
     if dtype is DType.BOOL:
         return e.op(f"zext i1 {a} to i8")
     if dtype not in NARROW_FLOATS:

@@ -1,4 +1,4 @@
-"""What differs between the machines that kernels are written for through LLVM.
+"""Differences between the machines that kernels are written for through LLVM.
 
 Source: the User Guides of LLVM for NVPTX, AMDGPU and SPIR-V; OpenCL C 3.0 (Khronos), 6.15.1
 and 6.15.8, whose functions have mangled names in SPIR-V's back-end.

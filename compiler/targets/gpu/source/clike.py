@@ -1,4 +1,4 @@
-"""What OpenCL C, Metal and C have in common; tables say what each calls differently."""
+"""Common code of OpenCL C, Metal and C; tables have the words in which they differ."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What languages that look like C say in words of their own."""
+"""Words in which languages that look like C differ."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def head(self) -> str:
-        """What comes before everything else."""
+        """Text before everything else."""
 
     @abstractmethod
     def prepare(self, kernel: Kernel) -> Kernel:

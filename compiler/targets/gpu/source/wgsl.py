@@ -306,7 +306,7 @@ class Wgsl(Dialect):
 
 
 def refused(function: Function) -> str | None:
-    """What WGSL has not of all that a loop program needs; None where it has all."""
+    """Feature of a loop program that WGSL lacks; None where it has all."""
     buffers = [*function.inputs, *function.outputs]
     buffers += [each.buffer for each in walk(function.body) if isinstance(each, Allocate)]
     for each in (*buffers, *expressions(function.body)):

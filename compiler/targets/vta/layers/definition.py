@@ -1,4 +1,4 @@
-"""What a layer computes, and the loop program that says so.
+"""Computation of a layer, and its loop program.
 
     function "conv"
       input x: int8[1, 10, 10, 16] act

@@ -1,4 +1,4 @@
-"""What PAR holds of a requantisation, and whether TensorFlow Lite's fits the fixed point there.
+"""Parameters of a requantisation in PAR, and whether TensorFlow Lite's fits the fixed point there.
 
 The vector unit keeps 24 bits of a sum's magnitude and 27 of its bias.  Nothing is lost when no sum
 is larger, or when every larger one is clipped in any case.
