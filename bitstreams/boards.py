@@ -58,8 +58,8 @@ def cycles_of_a_bit(config: HardwareConfig, baud: int) -> int:
     """
     if config.dram.sdram is None:
         raise ConfigError(
-            f"{config.name}: its memory is no SDRAM, which the board has; required dram.sdram, as "
-            "in ecp5_85 and ecp5_25"
+            f"{config.name}: its memory is not an SDRAM, which the board has; required dram.sdram, "
+            "as in ecp5_85 and ecp5_25"
         )
     if config.bus_bytes > GRAIN:
         raise ConfigError(

@@ -108,8 +108,8 @@ COUNTERS: tuple[tuple[str, str], ...] = (
         for unit in Unit
         for kind, doc in (
             ("busy", "worked on an instruction"),
-            ("stall_token", "could have started its next instruction but for a token"),
-            ("stall_port", "could have started its next instruction but for a memory bank"),
+            ("stall_token", "could have started its next instruction, but waited for a token"),
+            ("stall_port", "could have started its next instruction, but waited for a memory bank"),
         )
     ),
     ("fetch_beats", "data beats read by FETCH"),

@@ -249,7 +249,7 @@ def _dataclass(kind: type) -> Reader:
                 raise _FieldError(f"no entry {name!r}")
         for name in value:
             if name not in items:
-                raise _FieldError(f"an entry {_shown(name)}, which there is not")
+                raise _FieldError(f"an entry {_shown(name)}, which does not exist")
         given = {name: _field(items[name], name, value[name], sections) for name in items}
         try:
             return kind(**given)

@@ -30,7 +30,7 @@ def inspect(file: Path, target: str, key: Path | None, as_json: bool) -> None:
 
     is_module = file.suffix == ".dvt"
     if key and not is_module:
-        raise click.UsageError(f"--key beside the model {file}; only modules (.dvt) are signed")
+        raise click.UsageError(f"--key with the model {file}; only modules (.dvt) are signed")
     with progress(f"reading {file.name}"):
         if key:
             from dovetail.runtime.trust.signature import load_signed

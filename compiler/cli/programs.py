@@ -53,16 +53,16 @@ def open_module(
     """
     if not is_model(path):
         if records:
-            raise InputError(f"--records beside the module {path}; required a model")
+            raise InputError(f"--records with the module {path}; required a model")
         if dims:
-            raise InputError(f"--dim beside the module {path}; required a model")
+            raise InputError(f"--dim with the module {path}; required a model")
         if key is None:
             return Module.load(path)
         from dovetail.runtime.trust.signature import load_signed
 
         return load_signed(path, key)
     if key is not None:
-        raise InputError(f"--require-signature beside the model {path}; required a module (.dvt)")
+        raise InputError(f"--require-signature with the model {path}; required a module (.dvt)")
     from dataclasses import replace
 
     from ..driver import compile_model

@@ -179,5 +179,5 @@ def _tell_of_code(path: Path, module: "Module") -> None:
     if holds_code(module) and not is_own(path):
         human.print(
             f"note: {path} holds machine code that you did not compile here: it can do whatever "
-            "you can; --sandbox takes that from it, --require-signature KEY.pub asks who made it"
+            "you can; --sandbox prevents that, --require-signature KEY.pub checks who made it"
         )

@@ -87,7 +87,7 @@ class Executor:
         if unknown:
             raise ModelError(f"no input {unknown[0]}; the model's are {sorted(map(repr, names))}")
         if not all(isinstance(name, str) for name in inputs):
-            raise ModelError("an input has a name that is no UTF-8 text")
+            raise ModelError("an input has a name that is not UTF-8 text")
         self._check_types(inputs)
         self.kernel_calls = 0
         key = arguments_key(inputs)

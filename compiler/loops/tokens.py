@@ -84,7 +84,7 @@ class Line:
         try:
             return str(json.loads(token.text))
         except ValueError:
-            raise self.error(f"{token.text} is no JSON string") from None
+            raise self.error(f"{token.text} is not a JSON string") from None
 
     def integer(self) -> int:
         token = self.take()

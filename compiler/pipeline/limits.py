@@ -151,7 +151,7 @@ class Budget:
 
 def _used_up(where: str, what: str, name: str, allowed: int) -> CompileLimitError:
     return CompileLimitError(
-        f"import, {where}: the model comes to more than {allowed:,} {what}; export it with smaller "
+        f"import, {where}: the model needs more than {allowed:,} {what}; export it with smaller "
         f"loops, functions and constants, or allow more (CompileOptions.limits.{name})"
     )
 

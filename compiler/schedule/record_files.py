@@ -42,7 +42,7 @@ def read_entries(path: Path, kinds: Mapping[str, Fields] | None = None) -> list[
     Raises ScheduleError, with the place, for a file of something else and for a record that lacks
     fields.
     """
-    hint = "tune anew, or take the file out of --records"
+    hint = "tune again, or take the file out of --records"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -281,7 +281,7 @@ class AcceleratorPart:
                 "instructions"
             )
         if not 0 <= min(self.layer_of) <= max(self.layer_of) < len(self.layers):
-            raise ModuleError(f"instructions of layers that there are not ({len(self.layers)} are)")
+            raise ModuleError(f"instructions of layers that do not exist ({len(self.layers)} are)")
 
     @property
     def target(self) -> str:

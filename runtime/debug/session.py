@@ -302,7 +302,7 @@ class Session(Walk):
     def _require_record(self) -> None:
         if not self.record.tensors:
             raise ModuleError(
-                "the module does not say where its tensors lie: an older version compiled it; "
+                "the module does not say where its tensors are: an older version compiled it; "
                 "compile it again"
             )
 

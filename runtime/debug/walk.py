@@ -77,7 +77,7 @@ class Walk:
         """
         found = positions(stop, self.run)
         if not found:
-            raise InputError(f"the run never comes to {stop}")
+            raise InputError(f"the run never reaches {stop}")
         self.position = next((p for p in found if p >= self.position), found[-1])
         return self.where()
 

@@ -163,7 +163,8 @@ def _check(roles: Roles) -> None:
         closed = [size for axis, size in enumerate(each.past.shape) if axis != each.axis]
         if min(closed, default=1) < 0:
             raise ModuleError(
-                f"input {each.past} has open sizes beside its positions; give them: --dim NAME=SIZE"
+                f"input {each.past} has open sizes besides its positions; "
+                "give them: --dim NAME=SIZE"
             )
         if each.update is Update.LAST and roles.mask is None:
             raise ModuleError(

@@ -62,7 +62,7 @@ def explain(
     total = found.cycles
     if not total:
         return Explanation(
-            "It takes no cycle of its own: all of its work is done beside that of other layers.",
+            "It takes no cycle of its own: all of its work overlaps with that of other layers.",
             (),
             (),
         )
@@ -166,7 +166,7 @@ def _vector(layer: LayerProfile, config: HardwareConfig, tune: str) -> tuple[str
         if config.vector_cycles > 1:
             return fact, [f"vector_cycles below {config.vector_cycles}"]
         helps = "a larger block: VECTOR works on as many lanes"
-        return fact, [f"fewer operators beside the products, or {helps}" if layer.macs else helps]
+        return fact, [f"fewer operators besides the products, or {helps}" if layer.macs else helps]
     fact = (
         f"GEMM has more work ({layer.gemm_cycles:,} cycles against {layer.vector_cycles:,}), but "
         "stood still while VECTOR finished results."

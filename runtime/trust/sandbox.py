@@ -172,7 +172,9 @@ def _outputs(module: Module, answer: bytes) -> Mapping[str, Array]:
         size = prod(tensor.shape) * dtype.itemsize
         piece = answer[place : place + size]
         if len(piece) < size:
-            raise DeviceError(f"the sandbox gave {len(piece)} of {size} bytes of {tensor.name!r}")
+            raise DeviceError(
+                f"the sandbox returned {len(piece)} of {size} bytes of {tensor.name!r}"
+            )
         outputs[tensor.name] = np.frombuffer(piece, dtype).reshape(tensor.shape)
         place += size
     return outputs

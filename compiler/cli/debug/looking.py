@@ -267,12 +267,10 @@ LOOKING = {
     "tensors": Command("", "List the tensors, and how much of each is there now.", _tensors),
     "print": Command(
         "MEMORY ADDRESS [COUNT], dram ADDRESS [COUNT [TYPE]], or TENSOR [nchw|nhwc] [INDEX]",
-        "Show words, bytes, or a tensor, wherever it lies.",
+        "Show words, bytes, or a tensor, wherever it is.",
         _print,
     ),
     "save": Command("TENSOR FILE.npy", "Write a tensor, in NHWC.", _save),
-    "weights": Command(
-        "LAYER [NAME]", "A constant of a layer: where it lies, and its tiles.", _weights
-    ),
+    "weights": Command("LAYER [NAME]", "Where a constant of a layer is, and its tiles.", _weights),
     "who": Command("MEMORY ADDRESS", "Who wrote a word (of dram: a byte) last.", _who),
 }

@@ -86,6 +86,6 @@ def _require_text(names: Iterable[str]) -> None:
     """Protobuf gives names that are no UTF-8 as bytes."""
     for name in names:
         if not isinstance(name, str):
-            raise ModelError(f"name {name!r} is no UTF-8 text")
+            raise ModelError(f"name {name!r} is not UTF-8 text")
         if not name.isprintable() and any(category(each) == "Cc" for each in name):
             raise ModelError(f"name {name!r} has control characters; required none")

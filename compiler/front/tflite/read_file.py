@@ -104,14 +104,14 @@ class _Reader:
         start, size = table.Offset(), table.Size()
         if start > 1:
             if start + size > len(self.content):
-                raise ModelError(f"a buffer at {start} of {size} bytes lies behind the end")
+                raise ModelError(f"a buffer at {start} of {size} bytes is beyond the end")
             return memoryview(self.content)[start : start + size]
         size = table.DataLength()
         if not size:
             return memoryview(b"")
         start = table._tab.Vector(table._tab.Offset(4))
         if start + size > len(self.content):
-            raise ModelError(f"a buffer of {size} bytes lies behind the end of the file")
+            raise ModelError(f"a buffer of {size} bytes is beyond the end of the file")
         return memoryview(self.content)[start : start + size]
 
     def subgraph(self, table: Any, buffers: int) -> Subgraph:

@@ -57,7 +57,7 @@ def _folder(
     files, folders = _files(path), sorted(each for each in path.iterdir() if each.is_dir())
     within = [_files(folder) for folder in folders]
     if files and any(within):
-        raise CalibrationError(f"folder {path} has samples beside folders of samples")
+        raise CalibrationError(f"folder {path} has both samples and folders of samples")
     if not files and not any(within):
         raise CalibrationError(
             f"folder {path} has no .npy or .npz files, pictures ({', '.join(PICTURES)}) or .wav"

@@ -64,7 +64,7 @@ class Interleave:
             raise ScheduleError(f"{what}: required {lanes} rows of {target.name} or more")
         own = {self.loop, inner.variable, *_names(body)}
         if any(own & variables(each) for each in store.indices[:-2]):
-            raise ScheduleError(f"{what}: rows of {target.name} do not lie side by side")
+            raise ScheduleError(f"{what}: rows of {target.name} are not side by side")
         if any(load.buffer.name == target.name for load in loads(body)):
             raise ScheduleError(f"{what}: {target.name} is read, but some rows are written twice")
         for each in (loop, inner):

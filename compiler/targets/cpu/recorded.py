@@ -78,7 +78,7 @@ def tuned_kernel(
     except ScheduleError as problem:
         warnings.warn(
             f"the schedule record of {nodes[-1].origin!r} is of another version and is not used: "
-            f"{problem}; tune anew",
+            f"{problem}; tune again",
             StaleRecordWarning,
             stacklevel=2,
         )

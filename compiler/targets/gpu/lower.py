@@ -179,7 +179,7 @@ def _recorded(
     except ScheduleError as problem:
         warnings.warn(
             f"the schedule record of {origin!r} is of another version and is not used: {problem}; "
-            "tune anew",
+            "tune again",
             StaleRecordWarning,
             stacklevel=2,
         )

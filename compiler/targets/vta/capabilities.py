@@ -234,7 +234,7 @@ def _rows_problem(graph: Graph, node: Node, lanes: int) -> str | None:
     if channels % lanes and not filled:
         return (
             f"node {node.origin!r}: multiplies rows of {channels} elements; required a multiple of "
-            f"{lanes}: what lies beyond the last in its block is not known"
+            f"{lanes}: what is beyond the last in its block is not known"
         )
     return None
 

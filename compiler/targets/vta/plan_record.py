@@ -132,5 +132,5 @@ def _found(planner: Planner, entry: Mapping[str, object], gone: frozenset[str]) 
             return replace(choice, how=choice.how.deeper(more))
     raise ScheduleError(
         f"plan record: layers {first} to {first + count - 1} cannot run as {dict(entry)}; leave "
-        "the record out, and the layers are planned anew"
+        "the record out, and the layers are planned again"
     )

@@ -74,7 +74,7 @@ def _softmax_problem(graph: Graph, node: Node, lanes: int) -> str | None:
     if channels % lanes and not _ends_low(graph, graph.producer(x)):
         return (
             f"{where}: rows of {channels} elements; required a multiple of {lanes}, or a product "
-            "of two tensors: what lies beyond the last in its block is not known"
+            "of two tensors: what is beyond the last in its block is not known"
         )
     return None
 

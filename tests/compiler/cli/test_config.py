@@ -69,7 +69,7 @@ def test_a_board_takes_a_configuration_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('base = "zynq7020"')
     wrong = invoke("bitstream", "--board", "ulx3s-25f", "--config", path, "-o", tmp_path / "out")
-    refused(wrong, "own: its memory is no SDRAM, which the board has; required dram.sdram")
+    refused(wrong, "own: its memory is not an SDRAM, which the board has; required dram.sdram")
 
 
 def test_layers_of_own_hardware_are_checked(

@@ -141,7 +141,7 @@ def test_a_deep_expression_is_printed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("softmax", "soft\x01", "line 1: .* is no JSON string"),
+        ("softmax", "soft\x01", "line 1: .* is not a JSON string"),
         ("x[i, j]", "z[i, j]", "line 8: no buffer 'z' here"),
         ("x[i, j]", "x[i, k]", "line 8: no variable 'k' here"),
         ("x[i, j]", "x[i]", "line 8: x has 1 indices; its buffer has 2 dimensions"),

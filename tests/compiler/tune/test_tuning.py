@@ -168,7 +168,7 @@ def test_a_malformed_file_of_records_is_a_clear_error(
     file.write_text(text)
     with pytest.raises(ScheduleError, match=message):
         read_entries(file)
-    with pytest.raises(ScheduleError, match="tune anew, or take the file out of --records"):
+    with pytest.raises(ScheduleError, match="tune again, or take the file out of --records"):
         dovetail.compiler.compile(small_model(), "cpu", CompileOptions(records=(file,)))
 
 

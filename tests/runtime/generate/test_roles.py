@@ -134,7 +134,7 @@ def test_a_user_can_say_what_tensors_are_for() -> None:
         (
             {**TOKEN, "past": (FLOAT, (-1, 4, 9, 8))},
             {**LOGITS, "present": (FLOAT, (-1, 4, 1, 8))},
-            "open sizes beside its positions; give them: --dim NAME=SIZE",
+            "open sizes besides its positions; give them: --dim NAME=SIZE",
         ),
     ],
 )

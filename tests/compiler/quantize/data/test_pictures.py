@@ -106,4 +106,4 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     refused("has arrays and pictures; required one of them")
     file.unlink()
     write(tmp_path / "cat" / "a.png", pixels(2, 2))
-    refused("samples beside folders of samples")
+    refused("both samples and folders of samples")

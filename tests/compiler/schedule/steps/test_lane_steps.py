@@ -204,9 +204,9 @@ TALL, FLAT = PartialLanes("a", "k", 4), Interleave("i", "interleave_uint8_16x3")
         ("bytes", ROWS.replace("in 40", "in 15"), FLAT, "16 rows of y or more"),
         ("bytes", ROWS.replace("y[i, j]", "y[39 - i, j]"), FLAT, "16 rows of y or more"),
         ("blocks", STACKED.format(place="1 - b"), FLAT, None),
-        ("blocks", STACKED.format(place="i"), FLAT, "do not lie side by side"),
-        ("blocks", STACKED.format(place="j"), FLAT, "do not lie side by side"),
-        ("blocks", STACKED.format(place="n"), FLAT, "do not lie side by side"),
+        ("blocks", STACKED.format(place="i"), FLAT, "are not side by side"),
+        ("blocks", STACKED.format(place="j"), FLAT, "are not side by side"),
+        ("blocks", STACKED.format(place="n"), FLAT, "are not side by side"),
     ],
 )
 def test_what_would_change_the_meaning_is_refused(
