@@ -46,6 +46,7 @@ from .passes.head_lanes import HeadLanes
 from .passes.move_pixels import MovePixels
 from .passes.narrow_limits import NarrowLimits
 from .passes.own_borders import OwnBorders
+from .passes.own_operands import OwnOperands
 from .passes.own_parts import OwnParts
 from .passes.pad_pixels import PAD_PIXELS
 from .passes.raise_transposes import RaiseTransposes
@@ -108,7 +109,7 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
         *(ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
         *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
-        *(OwnBorders(), NarrowLimits(), EliminateDead()),
+        *(OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
     )
 
 

@@ -12,7 +12,6 @@ from ...loops.affine import Linear
 from ...loops.expressions import Variable
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
-from .nest import Ref
 
 __all__ = ["Needs", "follows", "needs"]
 
@@ -286,12 +285,13 @@ def _together(parts: Sequence[tuple[Blocks, Region]]) -> Region:
 
 def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
     """What the iterations ``inside`` of a layer read, at the least: some of it may be halo."""
+    inputs = {x.name: x for x in layer.inputs}
     for nest in layer.kernel.nests:
         extents = {
             name: min(count, inside.get(name, count)) for name, count in nest.extents.items()
         }
         for ref in nest.refs[1:]:
-            x = _input(layer, ref, nest.extents)
+            x = inputs.get(ref.buffer.name)
             if x is None or len(ref.indices) != len(x.buffer.shape):
                 continue
             blocks, rows, columns = (_different(index, extents) for index in ref.indices[:3])
@@ -303,15 +303,6 @@ def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
             rows -= _beyond(ref.indices[1], nest.extents, x.halo[0], x.full_size[0])
             columns -= _beyond(ref.indices[2], nest.extents, x.halo[1], x.full_size[1])
             yield x.name, view, (blocks, max(1, rows), max(1, columns))
-
-
-def _input(layer: LoweredLayer, ref: Ref, extents: Mapping[str, int]) -> Activation | None:
-    """The input that ``ref`` reads; of several views of one tensor the least with its blocks."""
-    views = [x for x in layer.inputs if x.name == ref.buffer.name]
-    if len(views) > 1:
-        low, high = ref.indices[0].limits(extents)
-        views = [x for x in views if low in _blocks(x) and high in _blocks(x)] or views
-    return min(views, key=lambda x: x.blocks, default=None)
 
 
 def _different(index: Linear, extents: Mapping[str, int]) -> int:

@@ -157,8 +157,8 @@ def fuse(graph: Graph) -> Partition:
             read.append(scales.inputs[0])
         activations = tuple(aliases.get(name, name) for name in read)
         layers.append(Layer(nodes, activations, nodes[-1].output))
-    layers = _with_sums(graph, layers)
-    return Partition(cut.sources, tuple(layers), cut.results, views, tuple(appended))
+    found = Partition(cut.sources, tuple(layers), cut.results, views, tuple(appended))
+    return replace(found, layers=_with_sums(graph, found))
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
@@ -177,10 +177,12 @@ def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
-    """Each residual sum in the layer before it, if that is a convolution for the sum alone."""
+def _with_sums(graph: Graph, partition: Partition) -> tuple[Layer, ...]:
+    """Each residual sum in the layer before it, if that is a convolution for the sum alone, and
+    reads no part of the tensor that is added.
+    """
     found: list[Layer] = []
-    for layer in layers:
+    for layer in partition.layers:
         before = found[-1] if found else None
         if (
             before is not None
@@ -189,7 +191,7 @@ def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
             and isinstance(before.nodes[0].operator, Conv2d)
             and isinstance(before.nodes[1].operator, AnyRequantize)
             and layer.inputs.count(before.output) == 1
-            and not set(layer.inputs) & set(before.inputs)
+            and not {*map(partition.root, layer.inputs)} & {*map(partition.root, before.inputs)}
             and len(graph.consumers(before.output)) == 1
             and before.output not in graph.outputs
         ):
@@ -198,7 +200,7 @@ def _with_sums(graph: Graph, layers: list[Layer]) -> list[Layer]:
             found[-1] = Layer(nodes, (*before.inputs, other), layer.output)
         else:
             found.append(layer)
-    return found
+    return tuple(found)
 
 
 def _only_consumer(graph: Graph, node: Node) -> Node:

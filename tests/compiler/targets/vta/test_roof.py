@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
 from dovetail.compiler.targets.vta.model import issue_counts
-from dovetail.compiler.targets.vta.needs import follows, needs
+from dovetail.compiler.targets.vta.needs import needs
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Vector
@@ -171,19 +171,3 @@ def test_readers_of_other_places_want_no_more_than_both_read() -> None:
     blocks, pixels = layers[0].output.blocks, 64
     first, *_ = needs(layers)
     assert 0 < first.parts[-1, 0] <= (blocks + 25 - 1) / (blocks * pixels)
-
-
-def test_a_layer_may_read_a_tensor_and_a_part_of_it() -> None:
-    """A product of a band, 3 of 4 blocks for each block, plus the last two of the four blocks."""
-    net = Network(np.random.default_rng(0))
-    x = net.conv(net.input(4, 6, 6), 16, (1, 1))
-    model = net.model(net.add(net.conv(x, 8, (1, 1)), net.part(x, 8, 8)))
-    band = np.kron([[1, 1, 1, 0], [0, 1, 1, 1]], np.ones((4, 4)))[..., None, None]
-    changed_weights(model, (8, 16, 1, 1), lambda weights: weights * band)
-    layers, _ = lowered(model)
-    read = [x.blocks for x in layers[-1].inputs if x.name == layers[0].output.name]
-    *_, whole = needs(layers)
-    some, _ = follows(layers)
-    assert read == [4, 2]
-    assert whole.parts[-1, 0] == 1
-    assert some[0, -1]

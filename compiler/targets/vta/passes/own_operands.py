@@ -1,0 +1,62 @@
+"""Give both operands of a sum or product a tensor of their own.
+
+    Add(x, y)  ->  Add(x, MaxPool2d(y) of one pixel), x and y parts of one tensor
+
+A layer reads one part of a tensor: where that is loaded, the other part lies elsewhere.  A tensor
+and itself are one part.  Each node is visited once, so the pass ends.
+"""
+
+from dataclasses import dataclass, replace
+
+from ....graph.ir import Graph, GraphBuilder
+from ....graph.operators.assembly import Assemble
+from ....graph.operators.movement import Reshape
+from ..operators import AnyAdd, AnyMultiply
+from .own_parts import COPY, is_channel_concatenation, is_channel_slice
+
+__all__ = ["OwnOperands"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOperands:
+    """See the module's docstring."""
+
+    name: str = "own_operands"
+
+    def run(self, graph: Graph) -> Graph:
+        """The rewritten graph; ``graph`` itself when there is nothing to copy."""
+        builder = GraphBuilder.over(graph)
+        for node in graph.nodes:
+            if isinstance(node.operator, AnyAdd | AnyMultiply) and _share(graph, *node.inputs[:2]):
+                x, y, *others = node.inputs
+                y = builder.node(COPY, (y,), f"{node.output}/operand", node.origin)
+                node = replace(node, inputs=(x, y, *others))
+            builder.nodes.append(node)
+        return graph if len(builder.nodes) == len(graph.nodes) else builder.build(graph.outputs)
+
+
+def _share(graph: Graph, x: str, y: str) -> bool:
+    return x != y and bool(_wholes(graph, x) & _wholes(graph, y))
+
+
+def _wholes(graph: Graph, name: str) -> set[str]:
+    """``name`` and all tensors that it is, or may be, part of."""
+    found, pending = set[str](), [name]
+    while pending:
+        each = pending.pop()
+        if each in found or each in graph.constants:
+            continue
+        found.add(each)
+        node = graph.producer(each)
+        if node is not None and (
+            isinstance(node.operator, Reshape)
+            or is_channel_slice(node, graph.types[node.inputs[0]])
+        ):
+            pending.append(node.inputs[0])
+        pending += [
+            reader.output
+            for reader in graph.consumers(each)
+            if isinstance(reader.operator, Assemble)
+            or is_channel_concatenation(reader, graph.types[reader.output])
+        ]
+    return found
