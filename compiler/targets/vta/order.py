@@ -4,6 +4,7 @@ Time is estimated, one instruction after the other; the order is that of the est
 Whatever the estimates, it keeps every dependence, so the result stays the same.
 """
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,8 @@ __all__ = ["Ordered", "order"]
 
 Rank = tuple[int, int]
 
-AT_ONCE = -(1 << 60)
-"""The lowest rank."""
+AT_ONCE, NEVER = -(1 << 60), 1 << 60
+"""The lowest rank, and a start that none has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,43 +116,45 @@ class _Schedule:
         self._dram = DramWork(config)
         self._act_banks = ActBanks(program)
         self._acc = AccBanks(tiles, before, banks)
-        self._ready: dict[Unit, list[int]] = {unit: [] for unit in Unit}
+        self._ready: dict[Unit, list[Rank]] = {unit: [] for unit in Unit}
+        """By rank, the lowest first."""
         for index, count in enumerate(self._missing):
             if not count:
-                self._ready[program[index].unit].append(index)
+                insort(self._ready[program[index].unit], ranks[index])
 
     def run(self) -> None:
         """Give every instruction its start."""
         for _ in self._program:
-            start, index = min(
-                candidate
-                for unit, waiting in self._ready.items()
-                if waiting and (candidate := self._next(unit, waiting)) is not None
-            )
-            self._take(start, index)
+            found: list[tuple[int, int]] = []
+            for unit, waiting in self._ready.items():
+                candidate = self._next(unit, waiting, min(found)[0] if found else NEVER)
+                found += [candidate] if candidate else []
+            self._take(*min(found))
 
-    def _next(self, unit: Unit, waiting: Sequence[int]) -> tuple[int, int] | None:
-        """Start and index of what the unit takes next: the lowest rank of those that can start."""
-        free = self._free[unit]
-        best: tuple[int, Rank] | None = None
-        for index in waiting:
+    def _next(self, unit: Unit, waiting: Sequence[Rank], most: int) -> tuple[int, int] | None:
+        """Start and index of what the unit takes next: the lowest rank of those that can start
+        soonest; None where that is after ``most``.
+        """
+        free, best = self._free[unit], most + 1
+        found: tuple[int, int] | None = None
+        if free > most:
+            return None
+        for _, index in waiting:
             bank_free = self._acc.free_at(index, unit)
             if bank_free is None:
                 continue
             start = max(free, self._earliest[index], bank_free)
-            if best is not None and start > best[0]:
-                continue
-            start = max(start, self._act_banks.free_at(index))
-            candidate = start, self._ranks[index]
-            if best is None or candidate < best:
-                best = candidate
-        return best and (best[0], best[1][1])
+            if start < best and (start := max(start, self._act_banks.free_at(index))) < best:
+                found, best = (start, index), start
+                if start == free:
+                    break
+        return found
 
     def _take(self, start: int, index: int) -> None:
         instruction, cost = self._program[index], self._costs[index]
         late = self._dram.take(instruction.unit, start, cost)
         end = start + cost.total + late
-        self._ready[instruction.unit].remove(index)
+        self._ready[instruction.unit].remove(self._ranks[index])
         self.starts[index] = start
         self._free[instruction.unit] = start + cost.occupied + late
         self._act_banks.hold(index, end)
@@ -162,4 +165,4 @@ class _Schedule:
             self._missing[later] -= 1
             self._acc.started(index, later)
             if not self._missing[later]:
-                self._ready[self._program[later].unit].append(later)
+                insort(self._ready[self._program[later].unit], self._ranks[later])

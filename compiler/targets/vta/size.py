@@ -6,7 +6,6 @@ from math import prod
 from dovetail.isa.config import HardwareConfig
 
 from ...errors import DoesNotFitError
-from .read_nests import read_nests
 from .stream import StreamedLayer
 
 __all__ = ["MOST_TILES", "require_size"]
@@ -33,7 +32,7 @@ def require_size(layers: Sequence[StreamedLayer], config: HardwareConfig) -> Non
 
 
 def _tiles(layer: StreamedLayer) -> int:
-    extents = read_nests(layer.layer.function).extents
+    extents = layer.layer.kernel.extents
     return prod(
         -(-extents[axis] // size) for axis, size in layer.tiling.sizes.items() if axis in extents
     )
