@@ -45,9 +45,9 @@ OPERATIONS_A_ROUND = 2
 """Short programs have little to gain: there are no more rounds than they have so many operations.
 """
 
-FAR = 3
+FAR, MOST_MORE = 3, 2
 """Where a part of a model gets a share of the effort, what it gets grows so with its cycles over
-those of its roof: as their third power."""
+those of its roof: as their third power, to so many times its share."""
 
 SHORT = 1000
 """Cycles of a layer that may run in one tile: to read instructions for four takes longer than what
@@ -97,7 +97,7 @@ def fastest(
             other = _with_short_layers(other, planner, activations, timing)
             best = min(best, other, key=_cycles)
     distance = best.cycles / max(1, planner.roof.cycles)
-    given, effort = effort, min(effort * distance**FAR, max(effort, 1.0))
+    given, effort = effort, min(effort * min(distance**FAR, MOST_MORE), max(effort, 1.0))
     found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)
     if count <= effort * FEW_OPERATIONS:
         near = [
