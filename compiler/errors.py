@@ -11,6 +11,7 @@ __all__ = [
     "ExploreError",
     "GraphError",
     "ModelError",
+    "OptionError",
     "ScheduleError",
     "SpaceError",
     "TargetError",
@@ -31,6 +32,10 @@ class ModelError(CompilerError):
 
 class CompileLimitError(CompilerError):
     """Compiling the model takes more work, time or memory than the user allows."""
+
+
+class OptionError(CompilerError):
+    """An option of the compiler, or of the environment, has a value that it cannot have."""
 
 
 class CalibrationError(CompilerError):

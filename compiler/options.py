@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .dtypes import DType
-from .errors import TargetError
+from .errors import OptionError, TargetError
 from .pipeline.limits import Limits
 
 if TYPE_CHECKING:
@@ -81,11 +83,13 @@ class CompileOptions:
     records: files of schedules that ``dovetail tune`` found, to be used where they suit; of equal
     ones the last file's.
     limits: what compiling may take.
-    batch: images that a run computes; the first dimension of inputs and outputs is as many times
-    the model's.
+    batch: images that a run computes, 1 or more; the first dimension of inputs and outputs is as
+    many times the model's.
     look: is told where the compilation is: step, and node, layer or kernel.
     precision: of float32 models on GPUs (graph/passes/narrow_floats.py).
     gpu: part of the name of the GPU whose records hold, where they are of several.
+
+    Raises OptionError for an effort or a batch that is out of range.
     """
 
     dump: Path | None = None
@@ -103,6 +107,12 @@ class CompileOptions:
     precision: Precision = Precision.FP32
     gpu: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.effort, Real) or not 0 <= self.effort <= 100:
+            raise OptionError(f"an effort of {self.effort!r}; required a number from 0 to 100")
+        if not isinstance(self.batch, int) or self.batch < 1:
+            raise OptionError(f"a batch of {self.batch!r}; required a whole number from 1 on")
+
     def require_fp32(self, target: str) -> None:
         """Raise TargetError where a target that keeps a model's floats is asked for others."""
         if self.precision is not Precision.FP32:
@@ -117,19 +127,43 @@ class CompileOptions:
         ``DOVETAIL_OVERLAP=<nothing, units, tiles or layers>``, ``DOVETAIL_MOST_WORK=<number>``,
         ``DOVETAIL_WINOGRAD=0``, ``DOVETAIL_MOST_COMPILE_SECONDS=<number>``,
         ``DOVETAIL_MOST_MEMORY=<bytes>``.
+
+        Raises OptionError for a word or a number that none of them can be.
         """
         folder = os.environ.get("DOVETAIL_DUMP")
         return cls(
             dump=Path(folder) if folder else None,
-            verify=os.environ.get("DOVETAIL_VERIFY", "0") not in ("", "0"),
-            time=os.environ.get("DOVETAIL_TIME", "0") not in ("", "0"),
-            overlap=Overlap(os.environ.get("DOVETAIL_OVERLAP") or Overlap.LAYERS),
+            verify=_is_on("DOVETAIL_VERIFY", "0"),
+            time=_is_on("DOVETAIL_TIME", "0"),
+            overlap=_overlap(),
             cpu=CpuOptions(
-                most_work=int(float(os.environ.get("DOVETAIL_MOST_WORK") or MOST_WORK)),
-                winograd=os.environ.get("DOVETAIL_WINOGRAD", "1") not in ("", "0"),
+                most_work=int(_number("DOVETAIL_MOST_WORK", MOST_WORK)),
+                winograd=_is_on("DOVETAIL_WINOGRAD", "1"),
             ),
             limits=Limits().within(
-                float(os.environ.get("DOVETAIL_MOST_COMPILE_SECONDS") or 0),
-                float(os.environ.get("DOVETAIL_MOST_MEMORY") or 0),
+                _number("DOVETAIL_MOST_COMPILE_SECONDS", 0), _number("DOVETAIL_MOST_MEMORY", 0)
             ),
         )
+
+
+def _is_on(name: str, default: str) -> bool:
+    return os.environ.get(name, default) not in ("", "0")
+
+
+def _overlap() -> Overlap:
+    text = os.environ.get("DOVETAIL_OVERLAP") or Overlap.LAYERS.value
+    kinds = [each.value for each in Overlap]
+    if text not in kinds:
+        raise OptionError(f"DOVETAIL_OVERLAP is {text!r}; required one of {', '.join(kinds)}")
+    return Overlap(text)
+
+
+def _number(name: str, default: float) -> float:
+    text = os.environ.get(name) or str(default)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < inf:
+        raise OptionError(f"{name} is {text!r}; required a number, 0 or more")
+    return number

@@ -32,6 +32,11 @@ def find_target(target: str | HardwareConfig | Target) -> Target:
     if isinstance(target, HardwareConfig):
         return _find("vta")(target)
     if not isinstance(target, str):
+        if not hasattr(target, "compile"):
+            raise TargetError(
+                f"{type(target).__name__} is not a target; required a name such as 'vta:zynq7020', "
+                "a configuration, or an object that satisfies Target"
+            )
         return target
     kind, _, rest = target.partition(":")
     if kind not in TARGETS:

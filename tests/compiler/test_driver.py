@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -16,6 +17,7 @@ from dovetail.compiler import CompileOptions, compile
 from dovetail.compiler.errors import (
     DoesNotFitError,
     ModelError,
+    OptionError,
     TargetError,
     UnsupportedOperatorError,
 )
@@ -160,6 +162,51 @@ def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("DOVETAIL_VERIFY", "1")
     monkeypatch.setenv("DOVETAIL_TIME", "0")
     assert CompileOptions.from_environment() == Options(dump=Path("somewhere"), verify=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("DOVETAIL_OVERLAP", "rows", "nothing, units, tiles, layers"),
+        ("DOVETAIL_MOST_WORK", "much", "a number, 0 or more"),
+        ("DOVETAIL_MOST_COMPILE_SECONDS", "nan", "a number, 0 or more"),
+        ("DOVETAIL_MOST_MEMORY", "-5", "a number, 0 or more"),
+    ],
+)
+def test_what_the_environment_says_wrongly_is_named(
+    name: str, value: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(OptionError, match=f"^{name} is '{value}'; required .*{wanted}"):
+        CompileOptions.from_environment()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "wanted"),
+    [
+        ({"effort": -1}, "from 0 to 100"),
+        ({"effort": 100.5}, "from 0 to 100"),
+        ({"effort": float("nan")}, "from 0 to 100"),
+        ({"effort": "1"}, "from 0 to 100"),
+        ({"batch": 0}, "from 1 on"),
+        ({"batch": 1.5}, "from 1 on"),
+    ],
+)
+def test_options_out_of_range_are_refused(wrong: dict[str, Any], wanted: str) -> None:
+    assert (Options(effort=0).effort, Options(effort=100, batch=1).batch) == (0, 1)
+    with pytest.raises(OptionError, match=wanted):
+        Options(**wrong)
+
+
+@pytest.mark.parametrize("model", [3, None, {"a": 1}, b"no model"])
+def test_what_is_not_a_model_is_one_error(model: object) -> None:
+    with pytest.raises(ModelError, match=r"not a model; required|not an ONNX model"):
+        compile(model)
+
+
+def test_what_is_not_a_target_is_one_error(model: onnx.ModelProto) -> None:
+    with pytest.raises(TargetError, match="int is not a target; required a name"):
+        compile(model, cast(Any, 3))
 
 
 @pytest.mark.parametrize("text", ["gpu", "vta:huge", "vta-tiny", ""])

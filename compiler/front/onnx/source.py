@@ -66,13 +66,24 @@ class SourceModel:
 
     @classmethod
     def of(cls, model: "ModelSource", budget: Budget | None = None) -> "SourceModel":
-        """A model given as a file's path or content, as ONNX's own object, or as what this is."""
+        """A model given as a file's path or content, as ONNX's own object, or as what this is.
+
+        Raises ModelError for anything else, and when a file or its content is not ONNX.
+        """
         if isinstance(model, SourceModel):
             return model
         if isinstance(model, str | Path):
             return cls.load(Path(model), budget)
         if isinstance(model, bytes):
-            return replace(cls.from_bytes(model), budget=budget)
+            try:
+                return replace(cls.from_bytes(model), budget=budget)
+            except ValueError as error:
+                raise ModelError(str(error)) from None
+        if not isinstance(model, onnx.ModelProto):
+            raise ModelError(
+                f"{type(model).__name__} is not a model; required the path of a file, its content, "
+                "an onnx.ModelProto, or a program of torch.export"
+            )
         return cls(model, budget)
 
     @classmethod
