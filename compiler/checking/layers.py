@@ -107,7 +107,7 @@ def _check_accelerated(
     """A program that gives what each layer makes, and the one that gives the outputs alone."""
     options = CompileOptions()
     trace = Trace(options)
-    graph = prepare_graph(layers, trace, config.block)
+    graph = prepare_graph(layers, trace, config.block, act_words=config.act_depth)
     expected = interpret(graph, inputs)
     names = {layer.output: layer.name for layer in fuse(graph).layers}
     inner = _shown(graph, tuple(name for name in names if name not in graph.outputs), config)

@@ -43,7 +43,9 @@ def reference(model: object, inputs: Mapping[str, Array], config: HardwareConfig
     for piece in Vta(config).plan(imported).pieces:
         given = {name: values[name] for name in piece.graph.inputs}
         if piece.own:
-            graph = prepare_graph(piece.graph, Trace(CompileOptions()), config.block)
+            trace = Trace(CompileOptions())
+            words = config.act_depth
+            graph = prepare_graph(piece.graph, trace, config.block, act_words=words)
             return Reference(graph, fuse(graph), interpret(graph, given))
         values |= interpret(piece.graph, given)
     raise ModelError("no part of the model is for the accelerator")

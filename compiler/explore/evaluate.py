@@ -108,7 +108,7 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
-    graph = _graph(task.model.stored, config.block)
+    graph = _graph(task.model.stored, config.block, config.act_depth)
     part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
     result = time_program(words, config, part.program_address)
@@ -123,9 +123,10 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
-def _graph(model: StoredModel, lanes: int) -> Graph:
+def _graph(model: StoredModel, lanes: int, act_words: int) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
-    return prepare_graph(integer_graph(open_model(model)), Trace(CompileOptions()), lanes=lanes)
+    layers, trace = integer_graph(open_model(model)), Trace(CompileOptions())
+    return prepare_graph(layers, trace, lanes, act_words=act_words)
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
 """The meaning of a graph's operators on symbols, written from their formulas."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 from dovetail.isa.instructions import Rounding
 from dovetail.isa.requantize import fixed_parameters
+from dovetail.runtime.accelerator.host_steps import Halves
 
 from ..dtypes import DType
 from ..errors import TranslationError
@@ -46,13 +48,16 @@ from .symbols import (
 
 Rule = Callable[[Array, Array], Array]
 
-__all__ = ["evaluate", "softmax", "unary"]
+__all__ = ["evaluate", "in_halves", "softmax", "unary"]
 
 MOVES = (
     *(Append, Assemble, Concatenate, Expand, Gather, GatherElements),
     *(Reshape, Slice, Tile, Transpose),
 )
 """Operators that only move elements."""
+
+FIELDS = ("values", "roots", "tables")
+"""The arrays of symbols."""
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Symbols]) -> dict[str, Symbols]:
@@ -139,7 +144,7 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
                 for name in node.inputs
             )
         )
-        for field in ("values", "roots", "tables")
+        for field in FIELDS
     ]
     return tuple(Symbols(*each) for each in zip(*moved, strict=True))
 
@@ -150,6 +155,15 @@ def unary(step: Any, x: Symbols) -> Symbols:
         return x
     bits = int(np.float32(step.scale).view(np.int32))
     return fresh(function(digest(type(step).__name__, bits, step.zero_point), x.values))
+
+
+def in_halves(step: Halves, x: Symbols) -> Symbols:
+    """Rows of an image from above beside those from below, and ``fill`` where it has none."""
+    places = np.arange(1, x.values.size + 1).reshape(x.values.shape)
+    found = replace(step, fill=0).run(places)
+    border = constants(np.full(1, step.fill, np.int8))
+    both = (np.append(getattr(border, field), getattr(x, field)) for field in FIELDS)
+    return Symbols(*(each[found] for each in both))
 
 
 def softmax(step: Any, x: Symbols) -> Symbols:
@@ -168,7 +182,7 @@ def _padded(x: Symbols, pads: tuple[int, ...], value: int) -> Symbols:
         np.full((1, top + height + bottom, left + width + right, channels), value, np.int8)
     )
     inside = (slice(None), slice(top, top + height), slice(left, left + width))
-    for field in ("values", "roots", "tables"):
+    for field in FIELDS:
         getattr(whole, field)[inside] = getattr(x, field)
     return whole
 
@@ -293,9 +307,7 @@ def _pool(pool: Any, x: Symbols) -> Symbols:
         parts.append(x.moved(itemgetter(pixels)))
     if isinstance(pool, MaxPool2d):
         return largest(parts)
-    stacked = Symbols(
-        *(np.stack([getattr(p, f) for p in parts]) for f in ("values", "roots", "tables"))
-    )
+    stacked = Symbols(*(np.stack([getattr(p, f) for p in parts]) for f in FIELDS))
     ones = np.ones((len(parts), 1, 1, 1, 1), np.int64)
     total = linear(
         stacked, ones, lambda each, by: (each * by).sum(axis=0), -len(parts) * pool.x_zero_point

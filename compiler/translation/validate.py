@@ -7,13 +7,20 @@ from functools import reduce
 import numpy as np
 
 from dovetail.isa.instructions import Instruction
-from dovetail.runtime.accelerator.host_steps import HostStep, Reshape, Select, Softmax, Transpose
+from dovetail.runtime.accelerator.host_steps import (
+    Halves,
+    HostStep,
+    Reshape,
+    Select,
+    Softmax,
+    Transpose,
+)
 from dovetail.runtime.accelerator.part import AcceleratorPart, PartInput, PartOutput
 
 from ..errors import TranslationError
 from ..graph.ir import Graph
 from ..graph.operators.integer.scaled_sum import ScalesOfWords
-from .layers import evaluate, softmax, unary
+from .layers import evaluate, in_halves, softmax, unary
 from .machine import execute
 from .state import State
 from .symbol_sums import chosen
@@ -95,6 +102,8 @@ def _without_biases(words: Symbols) -> Symbols:
 def _step(x: Symbols, step: HostStep) -> Symbols:
     if isinstance(step, Reshape | Select | Transpose):
         return x.moved(step.run)
+    if isinstance(step, Halves):
+        return in_halves(step, x)
     return softmax(step, x) if isinstance(step, Softmax) else unary(step, x)
 
 

@@ -67,9 +67,8 @@ class PlanJob:
 
 @lru_cache(maxsize=2)
 def _graph(model: StoredModel, config: HardwareConfig) -> Graph:
-    return prepare_graph(
-        integer_graph(open_model(model)), Trace(CompileOptions()), lanes=config.block
-    )
+    layers, trace = integer_graph(open_model(model)), Trace(CompileOptions())
+    return prepare_graph(layers, trace, config.block, act_words=config.act_depth)
 
 
 @lru_cache(maxsize=2)

@@ -11,6 +11,7 @@ from ..errors import ModuleError
 
 __all__ = [
     "Dequantize",
+    "Halves",
     "HostStep",
     "Image",
     "Quantize",
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+
+MOST_ROWS = 1 << 16
+"""More rows than an image has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,37 @@ class Image:
         return x[self.place : self.place + 1]
 
 
-HostStep = Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose | Select | Image
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Rows of an image from row ``-above`` down, and beside them, as more channels, rows from
+    ``last`` up; ``fill`` where the image has none.
+    """
+
+    rows: int
+    above: int
+    last: int
+    fill: int
+
+    def __post_init__(self) -> None:
+        places = max(self.rows, abs(self.above), abs(self.last))
+        if not 0 < self.rows <= places < MOST_ROWS or not -128 <= self.fill <= 127:
+            raise ModuleError(f"{self}; required 1 to {MOST_ROWS - 1} rows, filled with int8")
+
+    def run(self, x: Array) -> Array:
+        """T[1, H, W, C] to T[1, ``rows``, W, 2 * C]."""
+        if x.ndim != 4 or len(x) != 1:
+            raise ModuleError(f"an image of shape {list(x.shape)} has no {self}; compile it again")
+        places = np.arange(self.rows) - self.above, self.last - np.arange(self.rows)
+        halves = np.full((1, self.rows, x.shape[2], 2, x.shape[3]), self.fill, x.dtype)
+        for half, rows in enumerate(places):
+            (there,) = np.nonzero((rows >= 0) & (rows < x.shape[1]))
+            halves[0, there, :, half] = x[0, rows[there]]
+        return halves.reshape(1, self.rows, x.shape[2], -1)
+
+
+HostStep = (
+    Quantize | Dequantize | Softmax | Shift128 | Reshape | Transpose | Select | Image | Halves
+)
 
 
 def _require_quantization(scale: float, zero_point: int) -> None:

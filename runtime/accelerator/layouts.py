@@ -25,7 +25,8 @@ class ImageLayout:
 
     Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
     byte.  transposed: rows are columns of the tensor.  pixel_bytes: from one pixel to the next.
-    windows: those that are there, where it is not the pixels.
+    windows: those that are there, where it is not the pixels.  planes: images, one after
+    another, each of as many of the channels.  plane_blocks: blocks of a window of one.
     """
 
     step: int
@@ -35,6 +36,8 @@ class ImageLayout:
     transposed: bool
     pixel_bytes: int
     windows: OwnWindows | None
+    planes: int
+    plane_blocks: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ class Rows:
     transposed: rows are columns of the image.  pixel_bytes: from one pixel to the next.
     windows: that are there in place of the pixels.  count: of either in a row.
     fill: bytes without a channel, and pixels outside the image.
+    planes: images that lie one behind the other, each of as many channels.
     """
 
     rows: int
@@ -80,12 +81,14 @@ class Rows:
     windows: OwnWindows | None
     count: int
     fill: int
+    planes: int
 
     def __post_init__(self) -> None:
         """Raises ModuleError for what no image lies like."""
         own = self.windows or OwnWindows(1, 1, 0, self.pixel_bytes)
         if (
             min(self.rows, self.pitch, self.pixel_bytes, self.count, own.size, own.stride) < 1
+            or self.planes < 1
             or not self.count * own.step <= self.pitch
             or not own.size * self.pixel_bytes <= own.step
             or not 0 <= own.before < own.size
@@ -97,10 +100,14 @@ class Rows:
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return self.rows * self.pitch
+        return self.planes * self.rows * self.pitch
 
     def pack(self, x: Array) -> Array:
         """int8[1, H, W, C] as it is in memory."""
+        planes = np.split(x, self.planes, -1) if x.shape[-1] % self.planes == 0 else [x]
+        return np.concatenate([self._pack(plane) for plane in planes])
+
+    def _pack(self, x: Array) -> Array:
         if self.windows is None:
             return pack_rows(x, self.pitch, self.transposed, self.pixel_bytes, self.fill)
         own = self.windows

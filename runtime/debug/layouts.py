@@ -45,7 +45,7 @@ class TensorLayout(TensorPlace):
     def dram_bytes(self) -> int:
         """Bytes of the root in DRAM, from its first to its last."""
         if self.image:
-            return self.height * self.image.pitch
+            return self.image.planes * self.height * self.image.pitch
         return (self.blocks * self.plane - self.spare) * self.lanes
 
     @property
@@ -80,7 +80,7 @@ class TensorLayout(TensorPlace):
         """What words (block, row, column), the halo included, hold; int64[n] each."""
         lane = np.arange(self.lanes)
         if self.image:
-            return self._pixels(row, column, lane)
+            return self._pixels(block, row, column, lane)
         y = np.broadcast_to((row - self.halo[0])[:, None], (len(row), self.lanes))
         x = np.broadcast_to((column - self.halo[1])[:, None], (len(row), self.lanes))
         height, width = self.full_size
@@ -97,10 +97,11 @@ class TensorLayout(TensorPlace):
             inside &= (y >= 0) & (y < self.height) & (x >= 0) & (x < self.width)
         return Elements(y, x, channel, inside & (channel >= 0) & there[:, None], halo)
 
-    def _pixels(self, row: Ints, column: Ints, lane: Ints) -> Elements:
+    def _pixels(self, block: Ints, row: Ints, column: Ints, lane: Ints) -> Elements:
         image = self.image
         assert image is not None
-        height, width, channels = self.nhwc
+        height, width, every = self.nhwc
+        channels = every // image.planes
         byte = column[:, None] + lane
         y = np.broadcast_to((row - self.halo[0])[:, None], byte.shape)
         inside = (byte >= 0) & (byte < image.row_bytes) & (y >= 0) & (y < self.height)
@@ -116,6 +117,7 @@ class TensorLayout(TensorPlace):
         known = inside & within & ~empty
         if image.transposed:
             y, x = x, y
+        channel = channel + block[:, None] // image.plane_blocks * channels
         return Elements(y, x, np.where(empty, -1, channel), known, ~known & ~empty)
 
     def dram_place(self, address: Ints) -> tuple[Ints, Ints, Ints]:
@@ -123,7 +125,8 @@ class TensorLayout(TensorPlace):
         assert self.address is not None
         if self.image:
             row, column = np.divmod(address - self.address, self.image.pitch)
-            return np.zeros_like(row), row + self.halo[0], column
+            plane, row = np.divmod(row, self.height)
+            return plane * self.image.plane_blocks, row + self.halo[0], column
         block, rest = np.divmod((address - self.address) // self.lanes, self.plane)
         row, column = np.divmod(rest, self.full_size[1])
         return block, row + self.halo[0], column + self.halo[1]

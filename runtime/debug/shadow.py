@@ -185,7 +185,8 @@ class Shadow:
             block, row, column = frame.place(words)
             image = self._record.tensors[frame.tensor].image
             if image:
-                column = column * image.step - image.lead + block * self._config.block
+                column = column * image.step - image.lead
+                column = column + block % image.plane_blocks * self._config.block
             self.tensor[words] = frame.tensor
             self.place[words] = np.stack((block, row, column), axis=1)
         elif load.words:

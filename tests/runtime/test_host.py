@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from dovetail.runtime import host
 from dovetail.runtime.accelerator.host_steps import (
     Dequantize,
+    Halves,
     Quantize,
     Reshape,
     Shift128,
@@ -152,9 +153,19 @@ def test_steps_compute_what_their_functions_do() -> None:
     np.testing.assert_array_equal(softmax.run(z), host.softmax(z, 0.25, 0, 1 / 256, -128))
 
 
+def test_halves_of_an_image_lie_beside_each_other_one_upside_down() -> None:
+    x = np.arange(10).astype(np.int8).reshape(1, 5, 1, 2)
+    found = Halves(3, 1, 5, -7).run(x)
+    assert found.tolist() == [[[[-7, -7, -7, -7]], [[0, 1, 8, 9]], [[2, 3, 6, 7]]]]
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [
+        (lambda x: Halves(0, 0, 0, 0), "required 1 to 65535 rows"),
+        (lambda x: Halves(1, 0, 1 << 40, 0), "required 1 to 65535 rows"),
+        (lambda x: Halves(1, 0, 0, 128), "filled with int8"),
+        (lambda x: Halves(1, 0, 0, 0).run(x), r"an image of shape \[1, 2, 3\] has no Halves"),
         (lambda x: Reshape((7,)).run(x), r"cannot reshape \[1, 2, 3\] to \[7\]"),
         (lambda x: Transpose((0, 1)).run(x), r"cannot permute 3 dimensions by \[0, 1\]"),
         (lambda x: Shift128("float32"), "shift128 to 'float32'; required int8 or uint8"),

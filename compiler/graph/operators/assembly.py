@@ -1,14 +1,19 @@
-"""Images put together from images that each give some of the pixels, or of the channels."""
+"""Images put together from images that each give some of the pixels, or of the channels; and one
+folded in the middle.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.runtime.accelerator import host_steps
+
+from ...dtypes import DType
 from ..types import TensorType
 from .protocol import Array, Movement, require
 
-__all__ = ["Append", "Assemble"]
+__all__ = ["Append", "Assemble", "Halves"]
 
 IMAGE = 4
 """Dimensions of an image, batch and channels included."""
@@ -21,11 +26,13 @@ class Assemble(Movement):
     """``y[0, starts[i][0] + r * steps[0], starts[i][1] + c * steps[1]] = x_i[0, r, c]``.
 
     x_i: T[1, h_i, w_i, C] to T[1, size[0], size[1], C].  Each pixel comes from one operand.
+    turned: numbers of the operands that come upside down: row r of these is row h_i - 1 - r here.
     """
 
     size: tuple[int, int]
     starts: tuple[tuple[int, int], ...]
     steps: tuple[int, int]
+    turned: tuple[int, ...] = ()
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """An image of ``size``."""
@@ -39,7 +46,7 @@ class Assemble(Movement):
         covered = np.zeros(self.size, np.int64)
         places = self._places([(kind.shape[1], kind.shape[2]) for kind in inputs])
         for start, rows, columns in places:
-            inside = rows[-1] < self.size[0] and columns[-1] < self.size[1]
+            inside = rows.max() < self.size[0] and columns[-1] < self.size[1]
             require(self, inside, f"an operand at {start}", f"pixels within {self.size}")
             covered[np.ix_(rows, columns)] += 1
         require(self, bool((covered == 1).all()), "pixels of no or two operands", "of one each")
@@ -74,11 +81,38 @@ class Assemble(Movement):
         return [
             (
                 start,
-                start[0] + self.steps[0] * np.arange(height),
+                start[0] + self.steps[0] * np.arange(height)[:: -1 if i in self.turned else 1],
                 start[1] + self.steps[1] * np.arange(width),
             )
-            for start, (height, width) in zip(self.starts, shapes, strict=True)
+            for i, (start, (height, width)) in enumerate(zip(self.starts, shapes, strict=True))
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Halves(Movement):
+    """Rows of an image from its top down, and beside them, as more channels, rows from below up.
+
+    ``y[0, r, c, k] = x[0, r - above, c, k]``, ``y[0, r, c, C + k] = x[0, last - r, c, k]``, and
+    ``fill`` where ``x`` has no such row.
+    x: int8[1, H, W, C] to int8[1, rows, W, 2 * C].
+    """
+
+    rows: int
+    above: int
+    last: int
+    fill: int
+
+    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """An image of ``rows`` rows and twice the channels."""
+        require(self, len(inputs) == 1, f"{len(inputs)} operands", "1")
+        (x,) = inputs
+        fits = x.rank == IMAGE and x.shape[0] == 1 and x.dtype == DType.INT8
+        require(self, fits and self.rows > 0, x, "int8[1, H, W, C], and rows")
+        return (TensorType((1, self.rows, x.shape[2], 2 * x.shape[3]), x.dtype),)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """As the host does."""
+        return (host_steps.Halves(self.rows, self.above, self.last, self.fill).run(inputs[0]),)
 
 
 @dataclass(frozen=True, slots=True)

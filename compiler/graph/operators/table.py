@@ -60,6 +60,7 @@ _ALL: tuple[type[TensorOperator], ...] = (
     *INTEGER,
     assembly.Append,
     assembly.Assemble,
+    assembly.Halves,
     attention.Attention,
     contractions.Contract,
     contractions.Convolution,

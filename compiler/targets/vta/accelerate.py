@@ -42,6 +42,7 @@ from .passes.drop_taps import DROP_TAPS
 from .passes.exact_sums import EXACT_SUMS
 from .passes.fixed_averages import FIXED_AVERAGES
 from .passes.fuse import Partition, fuse
+from .passes.halves import TwoHalves
 from .passes.head_lanes import HeadLanes
 from .passes.move_pixels import MovePixels
 from .passes.narrow_limits import NarrowLimits
@@ -81,7 +82,8 @@ def compile_accelerated(
     """
     trace.step("integer_layers", lambda: to_text(layers))
     verify(layers)
-    graph = prepare_graph(layers, trace, config.block, options.passes)
+    words = config.act_depth
+    graph = prepare_graph(layers, trace, config.block, options.passes, act_words=words)
     if options.batch > 1:
         graph = Pipeline(_shapes(config.block)).run(batch_graph(graph, options.batch))
         trace.step("batch", lambda: to_text(graph))
@@ -97,8 +99,10 @@ def shaped_graph(graph: Graph, lanes: int) -> Graph:
     return Pipeline(_shapes(lanes)).run(simplify(graph))
 
 
-def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
+def _shapes(lanes: int, act_words: int = 0) -> tuple[Pass[Graph], ...]:
     """Passes that give layers the form that the accelerator takes.
+
+    act_words: as of ``prepare_graph``.
 
     After all of them none has anything left to do, so a piece of a graph may go through them again.
     """
@@ -108,20 +112,26 @@ def _shapes(lanes: int) -> tuple[Pass[Graph], ...]:
         *(CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
         *(ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
-        *(SplitGroups(lanes), OwnParts(lanes), AlignChannels(lanes), SelectChannels(lanes)),
-        *(OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
+        *(SplitGroups(lanes), TwoHalves(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),
+        *(SelectChannels(lanes), OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
     )
 
 
 def prepare_graph(
-    imported: Graph, trace: Trace, lanes: int, passes: tuple[Pass[Graph], ...] = ()
+    imported: Graph,
+    trace: Trace,
+    lanes: int,
+    passes: tuple[Pass[Graph], ...] = (),
+    *,
+    act_words: int = 0,
 ) -> Graph:
     """The graph of a model as the accelerator's backend takes it, with blocks of ``lanes``.
 
     passes: the user's, which come before those that only graphs for the accelerator go through.
+    act_words: of ACT; without them, no halves of an image share words.
     """
     graph = simplify(imported, trace.observers)
-    graph = Pipeline((*passes, *_shapes(lanes)), trace.observers).run(graph)
+    graph = Pipeline((*passes, *_shapes(lanes, act_words)), trace.observers).run(graph)
     verify(graph)
     return graph
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...dtypes import DType
 from ...graph.ir import Graph, Node
-from ...graph.operators.assembly import Append, Assemble
+from ...graph.operators.assembly import Append, Assemble, Halves
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ...graph.operators.integer.norm import RowNorm
@@ -43,7 +43,7 @@ ON_ACCELERATOR = (
 )
 """Operators that layers are made of."""
 
-ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose)
+ON_HOST = (Quantize, Dequantize, Softmax, Shift128, Reshape, Transpose, Halves)
 """Operators that the host runs before the first layer and after the last."""
 
 RUNS_ON_HOST = "runs on the host"

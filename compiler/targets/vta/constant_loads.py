@@ -1,7 +1,7 @@
 """Constants on chip: which memory each is in, what a tile needs of it, and the LOADs of that."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "ConstantLoader",
     "ConstantPiece",
     "constant_piece",
+    "has_short_parameters",
     "layer_constants",
 ]
 
@@ -281,3 +282,13 @@ def layer_constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
     for name in SCALES.keys() & found.keys():
         found[name] = parameter_words(layer, name)
     return found
+
+
+def has_short_parameters(layers: Sequence[LoweredLayer], config: HardwareConfig) -> bool:
+    """Whether most of the words of PAR that layers load have a short form."""
+    words = Counter[bool]()
+    for layer in layers:
+        for name, array in layer_constants(layer).items():
+            if CONSTANTS[name][0] is Memory.PAR and (name != "row_bias" or layer.given is None):
+                words[short_words(Memory.PAR, array, layer, config) is not None] += len(array)
+    return words[True] > words[False]

@@ -140,11 +140,10 @@ def _built(
     addresses: Mapping[str, int],
     activations: Mapping[str, Activation],
 ) -> Builder:
-    """The operations of all layers; where DRAM sets the pace, with parameters that lie by their
-    forms, if there is room for that.
+    """The operations of all layers; where DRAM sets the pace and most parameters have a short form,
+    with parameters that lie by their forms, if there is room for that.
     """
-    roof = planner.roof
-    for apart in (roof.dram >= PACE * roof.cycles, False):
+    for apart in (planner.parts_parameters, False):
         # One that does not fit leaves no constants behind.
         own = dram.copy(dram.size)
         builder = Builder(planner.config, plan, own, addresses, planner.schedules, apart=apart)
@@ -326,7 +325,7 @@ def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> i
         words = activation.blocks * activation.plane
         return dram.reserve(words * config.word_bytes(Memory.ACT))
     image, margin = activation.image, activation.image.margin(activation.lanes)
-    return dram.reserve(2 * margin + image.rows * image.pitch) + margin
+    return dram.reserve(2 * margin + image.planes * image.plane_bytes) + margin
 
 
 def cycles_of(draft: Draft) -> int:

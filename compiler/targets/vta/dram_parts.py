@@ -83,11 +83,12 @@ def store_pixels(
 ) -> Iterator[Store]:
     """As ``store_part``, but only the pixels of ``x`` that are in its grid."""
     assert x.grid is not None
+    grid = x.grid.downward(x.height)
     blocks, *spans = part
     rows, columns = (
         _taken(span, before, start, step, count)
         for span, before, start, step, count in zip(
-            spans, x.halo, x.grid.start, x.grid.steps, (x.height, x.width), strict=False
+            spans, x.halo, grid.start, grid.steps, (x.height, x.width), strict=False
         )
     )
     for block in range(blocks[1]):
@@ -99,20 +100,20 @@ def store_pixels(
             count_x=columns[1],
             count_y=rows[1],
             count_z=1,
-            dram_stride_y=_bytes(x, 0, x.grid.steps[0], 0),
-            sram_stride_y=x.grid.steps[0] * shape[2],
+            dram_stride_y=_bytes(x, 0, grid.steps[0], 0),
+            sram_stride_y=grid.steps[0] * shape[2],
         )
-        if x.grid.steps[1] > 1:
+        if grid.steps[1] > 1:
             # Words apart in a row are rows of one word.
             store = replace(
                 store,
                 count_x=1,
                 count_y=columns[1],
                 count_z=rows[1],
-                dram_stride_y=_bytes(x, 0, 0, x.grid.steps[1]),
-                dram_stride_z=_bytes(x, 0, x.grid.steps[0], 0),
-                sram_stride_y=x.grid.steps[1],
-                sram_stride_z=x.grid.steps[0] * shape[2],
+                dram_stride_y=_bytes(x, 0, 0, grid.steps[1]),
+                dram_stride_z=_bytes(x, 0, grid.steps[0], 0),
+                sram_stride_y=grid.steps[1],
+                sram_stride_z=grid.steps[0] * shape[2],
             )
         yield store
 

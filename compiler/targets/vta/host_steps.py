@@ -7,6 +7,7 @@ from dovetail.runtime.accelerator.host_steps import HostStep
 
 from ...errors import UnsupportedOperatorError
 from ...graph.ir import Node
+from ...graph.operators.assembly import Halves
 from ...graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ...graph.operators.integer.values import Softmax
 from ...graph.operators.movement import Reshape, Slice, Transpose
@@ -38,6 +39,8 @@ def _step(node: Node) -> HostStep:
             return steps.Reshape(shape)
         case Transpose(permutation=permutation):
             return steps.Transpose(permutation)
+        case Halves() as halves:
+            return steps.Halves(halves.rows, halves.above, halves.last, halves.fill)
         case Slice(starts=starts):
             return steps.Image(starts[0])
         case other:

@@ -48,19 +48,24 @@ def load_windows(
     top = x.halo[0]
     above, height, below = cut(rows, top, x.height)
     row = dram + max(rows[0] - top, 0) * image.pitch if height else dram
-    turns = -(-bus_bytes // image.step)
-    for block in range(blocks):
+    turns, of_plane = -(-bus_bytes // image.step), image.plane_blocks(x.lanes)
+    # Planes of one block each come together.
+    together = blocks if of_plane == 1 else 1
+    for block in range(0, blocks, together):
         for turn in range(min(turns, columns)):
-            start = (first_column + turn) * image.step - image.lead
-            start += (first_block + block) * x.lanes
+            plane, rest = divmod(first_block + block, of_plane)
+            start = (first_column + turn) * image.step - image.lead + rest * x.lanes
             yield Load(
                 memory=Memory.ACT,
                 sram_address=sram + block * strides[0] + turn,
-                dram_address=row + start,
+                dram_address=row + plane * image.plane_bytes + start,
                 count_x=-(-(columns - turn) // turns),
                 count_y=height,
+                count_z=together,
                 dram_stride_y=image.pitch,
+                dram_stride_z=image.plane_bytes if together > 1 else 0,
                 sram_stride_y=strides[1],
+                sram_stride_z=strides[0] if together > 1 else 0,
                 pad_y_before=above,
                 pad_y_after=below,
                 pad_value=x.fill or 0,

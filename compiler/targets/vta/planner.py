@@ -10,7 +10,9 @@ from ...options import Overlap
 from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .choose import Chooser
+from .constant_loads import has_short_parameters
 from .items import Item, activation_items
+from .join_loads import PACE
 from .layers.definition import LoweredLayer
 from .place import NoRoomError
 from .placing import PLAIN, Placing
@@ -62,6 +64,9 @@ class Planner:
         self.schedules = Schedules()
         sources = [x for x in ends.sources if x.name not in ends.inside]
         self.roof = roof_of(layers, sources, ends.results, config)
+        waits = self.roof.dram >= PACE * self.roof.cycles
+        self.parts_parameters = waits and has_short_parameters(layers, config)
+        """Whether parameters had better lie by their forms: DRAM sets the pace."""
         sizes = CascadeSizes(layers, self.items, ends.results, config)
         self.choosers = {
             edges: Chooser(

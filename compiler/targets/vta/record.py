@@ -118,5 +118,7 @@ def _place(
             transposed=image.transposed,
             pixel_bytes=image.pixel_bytes,
             windows=image.windows,
+            planes=image.planes,
+            plane_blocks=image.plane_blocks(x.lanes),
         ),
     )

@@ -203,7 +203,7 @@ IMAGE = replace(
     LAYOUT,
     blocks=1,
     halo=(1, 0, 1, 0),
-    image=ImageLayout(3, 1, 15, 16, False, 3, None),
+    image=ImageLayout(3, 1, 15, 16, False, 3, None, 1, 1),
     shape=(1, 3, 5, 3),
 )
 """Rows of 15 bytes, 16 apart; windows of four bytes, three apart, the first a byte before."""
@@ -233,14 +233,28 @@ def test_windows_of_an_image_are_known_by_their_first_bytes() -> None:
     assert known(loaded(windows, layout=IMAGE, frame=frame)) == places
 
 
+def test_planes_of_an_image_lie_one_behind_the_other() -> None:
+    """Four channels, of which each plane of three rows has two, in pixels of three bytes."""
+    image = ImageLayout(6, 3, 15, 16, False, 3, None, 2, 1)
+    layout = replace(LAYOUT, blocks=2, halo=(1, 0, 1, 0), image=image, shape=(1, 3, 5, 4), height=3)
+    address = np.array([ADDRESS + (3 + 1) * 16 + 6])
+    assert [int(each[0]) for each in layout.dram_place(address)] == [1, 2, 6]
+    assert layout.dram_bytes == 2 * 3 * 16
+    found = layout.elements(*layout.dram_place(address))
+    assert found.known[0].tolist() == [True, True, False, True]
+    assert found.row[0].tolist() == [1] * 4
+    assert found.column[0].tolist() == [2, 2, 2, 3]
+    assert found.channel[0, [0, 1, 3]].tolist() == [2, 3, 2]
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 def test_each_byte_of_an_image_is_a_channel_of_a_pixel_or_none(own: bool, transposed: bool) -> None:
     # Two channels in pixels of three bytes; or windows of three pixels, eight bytes apart.
     image = (
-        ImageLayout(8, 0, 40, 48, transposed, 2, OwnWindows(3, 2, 1, 8))
+        ImageLayout(8, 0, 40, 48, transposed, 2, OwnWindows(3, 2, 1, 8), 1, 1)
         if own
-        else ImageLayout(6, 3, 15, 16, transposed, 3, None)
+        else ImageLayout(6, 3, 15, 16, transposed, 3, None, 1, 1)
     )
     shape = (1, 5, 3, 2) if transposed else (1, 3, 5, 2)
     layout = replace(LAYOUT, blocks=1, halo=(1, 0, 1, 0), image=image, shape=shape, height=3)

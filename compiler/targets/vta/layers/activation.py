@@ -22,13 +22,20 @@ __all__ = ["Activation", "Grid"]
 class Grid:
     """The pixels of a part of an image: those of the whole from ``start`` on, ``steps`` apart.
 
-    height, width: of the whole.
+    height, width: of the whole.  Rows of a part that is upside down are a negative step apart.
     """
 
     height: int
     width: int
     start: Pair
     steps: Pair
+
+    def downward(self, rows: int) -> "Grid":
+        """The same pixels of ``rows`` rows, from the uppermost on."""
+        (top, left), (down, across) = self.start, self.steps
+        if down > 0:
+            return self
+        return replace(self, start=(top + (rows - 1) * down, left), steps=(-down, across))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
     operator = node.operator
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
-    macs = output.height * output.width * weights.size
+    macs = output.height * output.width * _useful(weights, operator.weight_zero_point)
     raised = 0
     if x.image or bias.any() or _is_fixed(layer):
         bias = folded_bias(weights, bias, operator)
@@ -45,7 +45,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
         # The core takes the zero point from the inputs: then there are no biases to be loaded.
         raised = -operator.zero_point
     if x.image:
-        weights = _weights_of_windows(weights, x.image, operator.weight_zero_point)
+        weights = _weights_of_windows(weights, x.image, x.lanes, operator.weight_zero_point)
     out_channels, kernel_h, kernel_w, _ = weights.shape
     lanes = x.lanes
     # Lanes without a channel have weights that count as 0.
@@ -73,6 +73,14 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
         return Load(sums.buffer, place.indices)
 
     return Definition(total, finish, None, sums, {**constants, "weights": tiles}, macs)
+
+
+def _useful(weights: Array, absent: int) -> int:
+    """How many weights of a convolution there are, but for those between a half of the results and
+    one of the inputs that has none other than ``absent``: where pixels of two halves share a word.
+    """
+    parts = (part for half in np.array_split(weights, 2) for part in np.array_split(half, 2, 3))
+    return sum(part.size for part in parts if (part != absent).any())
 
 
 def _is_fixed(layer: Layer) -> bool:
@@ -172,15 +180,26 @@ def _product(source: Load, weight: Load, offset: int, raised: int = 0) -> Expr:
     return (left + raised if raised else left) * (factor + offset if offset else factor)
 
 
-def _weights_of_windows(weights: Array, image: Image, zero_point: int) -> Array:
+def _weights_of_windows(weights: Array, image: Image, lanes: int, zero_point: int) -> Array:
     """OHWI weights with the bytes of a window as channels, in one column or one row.
 
-    Bytes between pixels have the weight ``zero_point``, which counts as 0.
+    Bytes between pixels, and lanes behind the window of a plane, have the weight ``zero_point``,
+    which counts as 0.
     """
+    parts = [
+        _weights_of_plane(part, image, zero_point) for part in np.split(weights, image.planes, 3)
+    ]
+    room = -image.window_bytes % lanes
+    spread = [
+        np.pad(part, (*((0, 0),) * 3, (0, room)), constant_values=zero_point) for part in parts[:-1]
+    ]
+    return np.ascontiguousarray(np.concatenate([*spread, parts[-1]], axis=3))
+
+
+def _weights_of_plane(weights: Array, image: Image, zero_point: int) -> Array:
     gap = image.pixel_bytes - image.channels
     weights = np.pad(weights, (*((0, 0),) * 3, (0, gap)), constant_values=zero_point)
     out_channels, height, width, channels = weights.shape
     if image.transposed:
-        turned = weights.transpose(0, 2, 1, 3).reshape(out_channels, 1, width, height * channels)
-        return np.ascontiguousarray(turned)
+        return weights.transpose(0, 2, 1, 3).reshape(out_channels, 1, width, height * channels)
     return weights.reshape(out_channels, height, 1, width * channels)

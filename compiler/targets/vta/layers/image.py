@@ -11,10 +11,13 @@ with the strides and pads of the rows only.  Windows overlap; LOAD cuts them out
 LOAD takes windows that are a beat apart or more.  Where they are closer, it reads the rows several
 times, every second or third window at a time.  The host may therefore put pixels further apart, or
 each window separately, where that makes LOAD faster; the weights of the bytes in between are 0.
+Where a word has room for a window of half of the channels only, the host may put each half of them
+into a *plane* of its own, an image behind the other.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from dovetail.isa.config import WIDEST_BUS_BYTES, HardwareConfig
 from dovetail.runtime.accelerator.layouts import OwnWindows
@@ -37,13 +40,14 @@ PIECES, WAITED_BEATS = 8, 32
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Word (block k, row, column x) has the bytes ``x * step - lead + k * lanes`` and following.
+    """Word (block k of a plane, row, column x) has the bytes ``x * step - lead + k * lanes`` and
+    following of the row.
 
-    rows: of the image.  columns: windows in a row.  row_bytes: of its pixels; what is before and
+    rows: of a plane.  columns: windows in a row.  row_bytes: of its pixels; what is before and
     behind counts as padding.  window_bytes: of a window, for all its blocks.  halo: padding rows
     above and below.  transposed: columns of the model's image are rows here.
     channels: of a pixel.  pixel_bytes: from one pixel to the next.  windows: that the host cuts
-    out, where DRAM has these in place of pixels.
+    out, where DRAM has these in place of pixels.  planes: each has as many of the image's channels.
     """
 
     rows: int
@@ -57,6 +61,20 @@ class Image:
     channels: int
     pixel_bytes: int
     windows: OwnWindows | None = None
+    planes: int = 1
+
+    @property
+    def plane_bytes(self) -> int:
+        """Bytes from plane to plane in DRAM."""
+        return self.rows * self.pitch
+
+    def plane_blocks(self, lanes: int) -> int:
+        """Blocks of a window of one plane."""
+        return -(-self.window_bytes // lanes)
+
+    def lanes_of(self, lanes: int) -> int:
+        """Lanes of all blocks, up to the last with a byte of a window."""
+        return (self.planes - 1) * self.plane_blocks(lanes) * lanes + self.window_bytes
 
     @property
     def pitch(self) -> int:
@@ -67,13 +85,19 @@ class Image:
         """How the host lays the image; ``fill``: bytes that are none of its own."""
         count = self.columns if self.windows else self.row_bytes // self.pixel_bytes
         return Rows(
-            self.rows, self.pitch, self.transposed, self.pixel_bytes, self.windows, count, fill
+            self.rows,
+            self.pitch,
+            self.transposed,
+            self.pixel_bytes,
+            self.windows,
+            count,
+            fill,
+            self.planes,
         )
 
     def margin(self, lanes: int) -> int:
         """Bytes before and behind the image that LOAD may read too."""
-        blocks = -(-self.window_bytes // lanes)
-        end = (self.columns - 1) * self.step - self.lead + blocks * lanes
+        end = (self.columns - 1) * self.step - self.lead + self.plane_blocks(lanes) * lanes
         most = max(self.lead, end - self.row_bytes, 0)
         return -(-most // PITCH) * PITCH
 
@@ -97,11 +121,13 @@ def find_image(
     """
     bus = config.bus_bytes if config else 1
     ways = []
-    for transposed in (False, True):
+    for transposed, planes in product((False, True), (1, 2) if shape[3] % 2 == 0 else (1,)):
         kernels = kernel[::-1] if transposed else kernel
-        forms = _forms(conv, shape, kernels, result[not transposed], transposed, bus)
-        for number, image in enumerate(forms):
-            blocks = -(-image.window_bytes // lanes)
+        plane = (*shape[:3], shape[3] // planes)
+        forms = _forms(conv, plane, kernels, result[not transposed], transposed, bus)
+        for number, form in enumerate(forms):
+            image = replace(form, planes=planes)
+            blocks = planes * image.plane_blocks(lanes)
             turns = -(-bus // image.step)
             beats = image.rows * -(-image.row_bytes // bus) + PIECES * WAITED_BEATS
             fits = config and blocks * image.rows * image.columns <= config.act_depth

@@ -200,7 +200,7 @@ def _image(
         return None
     return Activation(
         name,
-        image.window_bytes,
+        image.lanes_of(lanes),
         image.rows,
         image.columns,
         lanes,

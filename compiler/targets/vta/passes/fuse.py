@@ -142,8 +142,7 @@ def fuse(graph: Graph) -> Partition:
             appended.append(replace(node, inputs=names))
             continue
         if isinstance(node.operator, Assemble):
-            for name, begin in zip(node.inputs, node.operator.starts, strict=True):
-                views[name] = View(node.output, 0, begin, node.operator.steps)
+            views |= _pixels(graph, node, node.operator)
             continue
         if isinstance(node.operator, ScalesOfWords):
             continue
@@ -159,6 +158,18 @@ def fuse(graph: Graph) -> Partition:
         layers.append(Layer(nodes, activations, nodes[-1].output))
     found = Partition(cut.sources, tuple(layers), cut.results, views, tuple(appended))
     return replace(found, layers=_with_sums(graph, found))
+
+
+def _pixels(graph: Graph, node: Node, assemble: Assemble) -> dict[str, View]:
+    """The operands of an Assemble as parts of its result; those upside down have steps up."""
+    found, (down, across) = {}, assemble.steps
+    for number, (name, begin) in enumerate(zip(node.inputs, assemble.starts, strict=True)):
+        if number in assemble.turned:
+            last = begin[0] + down * (graph.types[name].shape[1] - 1)
+            found[name] = View(node.output, 0, (last, begin[1]), (-down, across))
+        else:
+            found[name] = View(node.output, 0, begin, assemble.steps)
+    return found
 
 
 def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:

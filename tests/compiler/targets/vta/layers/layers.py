@@ -99,13 +99,14 @@ def windows_of(values: Array, x: Activation) -> Array:
     stride, before = (own.stride, own.before) if own else (image.step // size, image.lead // size)
     blocked = np.full(x.buffer.shape, x.fill, np.int8)
     for block, row, column, lane in np.ndindex(x.blocks, x.height, x.width, lanes):
-        pixel, channel = divmod(block * lanes + lane, size)
+        plane, part = divmod(block, image.plane_blocks(lanes))
+        pixel, channel = divmod(part * lanes + lane, size)
         place = column * stride - before + pixel
         at = block, x.halo[0] + row, column, lane
-        if channel >= image.channels or block * lanes + lane >= image.window_bytes:
+        if channel >= image.channels or part * lanes + lane >= image.window_bytes:
             blocked[at] = RUBBISH
         elif 0 <= place < rows.shape[1]:
-            blocked[at] = rows[row, place, channel]
+            blocked[at] = rows[row, place, plane * image.channels + channel]
     return blocked
 
 

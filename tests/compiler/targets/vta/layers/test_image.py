@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dovetail.compiler.graph.operators.integer.products import Conv2d
@@ -78,6 +79,21 @@ def test_pixels_lie_as_they_are_read_soonest(
     image = find_image(conv, (1, *size), kernel, (result[0], result[1]), 16, config)
     assert image is not None
     assert (image.pixel_bytes, image.step, image.windows is not None) == form
+
+
+def test_channels_of_wide_windows_lie_in_two_planes() -> None:
+    """A window has 18 bytes, or half of the channels 9, of 12 with what is between pixels."""
+    conv = Conv2d((2, 2), (0, 0, 0, 0), 1, 0)
+    image = find_image(conv, (1, 51, 96, 6), (3, 3), (25, 47), 16, ZYNQ7020)
+    assert image is not None
+    assert (image.planes, image.channels, image.pixel_bytes, image.step) == (2, 3, 4, 8)
+    assert (image.plane_blocks(16), image.lanes_of(16)) == (1, 16 + 12)
+    x = np.arange(51 * 96 * 6).astype(np.int8).reshape(1, 51, 96, 6)
+    layout = image.layout(-5)
+    packed = layout.pack(x).reshape(2, 51, 96, 4)
+    assert layout.size == packed.size
+    assert (packed[..., :3] == x[0].reshape(51, 96, 2, 3).transpose(2, 0, 1, 3)).all()
+    assert (packed[..., 3] == -5).all()
 
 
 def test_a_row_may_be_read_before_and_behind_its_pixels() -> None:
