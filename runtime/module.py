@@ -22,7 +22,7 @@ from .tensors import TensorSignature
 __all__ = ["FORMAT_VERSION", "MAGIC", "TRAILER", "Module", "Placement", "trailer_of"]
 
 MAGIC = b"DOVETAIL"
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 TRAILER = b"DOVESIGN"
 """Begins a signature (``trust/signature.py``), which may stand between sections and checksum."""
 TRAILER_BYTES = len(TRAILER) + 32 + 64

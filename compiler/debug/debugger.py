@@ -102,7 +102,7 @@ class Debugger(Session):
         """
         values, compared = self.reference.values, dict[int, int]()
         self.position = 0
-        finding = first_difference(self, values, compared)
+        finding = first_difference(self, values, compared, self.reference.makers)
         if finding is not None:
             cause = explain(self, self.reference, finding)
             self.position = finding.position

@@ -15,7 +15,7 @@ from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.vta.accelerate import prepare_graph
-from ..targets.vta.passes.fuse import Partition, fuse
+from ..targets.vta.passes.fuse import Layer, Partition, fuse
 from ..targets.vta.target import Vta
 
 __all__ = ["Reference", "reference"]
@@ -30,6 +30,16 @@ class Reference:
     graph: Graph
     partition: Partition
     values: Mapping[str, Array]
+
+    @property
+    def makers(self) -> dict[str, int]:
+        """The number of the layer that makes each tensor: an instruction may be part of several."""
+        layers = enumerate(self.partition.layers)
+        return {node.output: number for number, layer in layers for node in layer.nodes}
+
+    def maker(self, tensor: str) -> Layer:
+        """The layer that makes ``tensor``."""
+        return self.partition.layers[self.makers[tensor]]
 
 
 def reference(model: object, inputs: Mapping[str, Array], config: HardwareConfig) -> Reference:

@@ -46,7 +46,7 @@ def explain(session: Session, reference: Reference, finding: Finding) -> Cause:
     index = finding.instruction.index
     match session.program[index]:
         case Vector() as vector if finding.tensor is not None:
-            layer = reference.partition.layers[session.layer_of[index]]
+            layer = reference.maker(finding.tensor)
             result = result_of(session, finding, vector)
             found = result and _vector_cause(session, reference, layer, result)
             if found:
@@ -105,7 +105,7 @@ def _vector_cause(
     if result.spills:
         return result.index, "its destination reaches into padding, or beyond its tensor"
     vector = result.vector
-    tensor = session.record.tensors[session.record.frames[result.index].tensor]
+    tensor = session.record.tensors[result.tensor]
     node = layer.nodes[0]
     is_sum = vector.fold is not Fold.MAC or vector.multiplier in (Multiplier.TAP, Multiplier.WINDOW)
     of_convolution = tensor.addend or len(layer.nodes) == 1 or not _adds(layer)

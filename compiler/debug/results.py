@@ -26,15 +26,16 @@ __all__ = ["Result", "result_of"]
 class Result:
     """A wrong element that VECTOR ``index`` wrote.
 
-    row, column, channel: of the element; block: of its word, among those of the root; lane.
-    totals: of all lanes before the finish.  source: the first ACC or ACT word that it folds, of
-    those of a window the instruction's.  rows, columns: of all elements that the instruction
-    writes.  par: its word of PAR.  before: position of the run just before it was written.  spills:
-    whether the instruction writes places that its tensor has not.
+    tensor: its number.  row, column, channel: of the element; block: of its word, among those of
+    the root; lane.  totals: of all lanes before the finish.  source: the first ACC or ACT word that
+    it folds, of those of a window the instruction's.  rows, columns: of all elements that the
+    instruction writes.  par: its word of PAR.  before: position of the run just before it was
+    written.  spills: whether the instruction writes places that its tensor has not.
     """
 
     index: int
     vector: Vector
+    tensor: int
     row: int
     column: int
     channel: int
@@ -57,10 +58,10 @@ class Result:
 def result_of(session: Session, finding: Finding, vector: Vector) -> Result | None:
     """The result that ``finding`` is a byte of; None for padding."""
     config, index = session.config, finding.instruction.index
-    frame = session.record.frames.get(index)
+    frames = session.record.frames.get(index)
     if finding.channel is None or finding.row is None or finding.column is None:
         return None
-    if frame is None or finding.memory != "act":
+    if not frames or finding.memory != "act":
         return None
     outer = outer_extent(vector)
     places = nest(
@@ -87,18 +88,22 @@ def result_of(session: Session, finding: Finding, vector: Vector) -> Result | No
         totals = fold(values.reshape(len(places), -1, config.block), vector, taps)
         source = int(words.reshape(len(places), -1)[number, 0])
     par = nest(vector.par_address, outer, vector.par_stride, config.par_depth)[number]
+    share = number * len(frames) // len(places)
+    frame, size = frames[share], len(places) // len(frames)
     layout = session.record.tensors[frame.tensor]
-    block, row, column = frame.place(places[kept])
+    mine = slice(share * size, (share + 1) * size)
+    block, row, column = frame.place(places[mine][kept[mine]])
     elements = layout.elements(block, row, column)
     inside = elements.known.any(axis=1)
-    mine = int(frame.place(np.array([finding.address]))[0][0])
+    (word_block,) = frame.place(np.array([finding.address]))[0].tolist()
     return Result(
         index,
         vector,
+        frame.tensor,
         finding.row,
         finding.column,
         finding.channel,
-        mine,
+        word_block,
         finding.lane,
         totals[number].astype(np.int64),
         source,

@@ -153,7 +153,7 @@ def _products(
 
 
 def _products_of(session: Session, reference: Reference, node: Node, result: Result) -> "_Products":
-    source = reference.partition.layers[session.layer_of[result.index]].inputs[0]
+    source = reference.maker(session.record.tensors[result.tensor].name).inputs[0]
     number = session.record.number(source)
     assert number is not None
     assert isinstance(node.operator, Conv2d)

@@ -34,7 +34,7 @@ def tap_cause(
     shadow = session.shadow
     reads = dict(session.footprints.reads(index))
     shape = np.asarray(reference.values[node.inputs[1]]).shape
-    source = reference.partition.layers[session.layer_of[index]].inputs[0]
+    source = reference.maker(session.record.tensors[result.tensor].name).inputs[0]
     number = session.record.number(source)
     assert number is not None
     layout, words = session.record.tensors[number], reads[Memory.ACT]

@@ -84,7 +84,8 @@ class Memories:
     """Where the instructions of a program put things.
 
     frames: for each instruction that writes part of a tensor: instruction, number of the tensor,
-    word, row_words, block_words, and the origin's block, row and column.
+    word, row_words, block_words, and the origin's block, row and column.  One that writes parts of
+    several has as many, each for an equal share of its words, in the order in which it writes them.
     constants: for each LOAD of a part of a constant: instruction, name, place.
     weights: by layer, the shape of its tiles: output blocks, input blocks, rows, columns, output
     and input lanes; None for a layer without.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -77,12 +78,16 @@ def require_same_model(session: Session, expected: Expected) -> None:
 
 
 def first_difference(
-    session: Session, expected: Expected, compared: MutableMapping[int, int] | None = None
+    session: Session,
+    expected: Expected,
+    compared: MutableMapping[int, int] | None = None,
+    makers: Mapping[str, int] = MappingProxyType({}),
 ) -> Finding | None:
     """Go on to the first byte written from here on that differs from ``expected``; None at the end.
 
     expected: the tensors of the graph by name, int8[1, H, W, C] or int8[1, C].  compared: bytes
-    that agree, by layer, are added to it.
+    that agree, by layer, are added to it; the layer is that of ``makers``, for their tensors, or
+    else the instruction's.
     The run is the simulator's, in the order of its cycles.
     """
     for position in range(session.position, len(session.moments)):
@@ -92,14 +97,13 @@ def first_difference(
         if not steps or not _concerns(session, moment.index, steps[0]):
             continue
         session.position = position + 1
-        agreed = 0
+        layer = session.layer_of[moment.index]
         for found in differences(session, expected, moment.index, session.replayed_state):
             if found.wrong:
                 return found
-            agreed += found.compared
-        if compared is not None:
-            layer = session.layer_of[moment.index]
-            compared[layer] = compared.get(layer, 0) + agreed
+            if compared is not None:
+                number = makers.get(found.tensor or "", layer)
+                compared[number] = compared.get(number, 0) + found.compared
     session.position = len(session.moments)
     return _result_difference(session, expected)
 

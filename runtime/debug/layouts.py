@@ -154,15 +154,16 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a module remembers: its tensors, and by instruction, what it writes of one, or loads of
+    """What a module remembers: its tensors, and by instruction, what it writes of some, or loads of
     a constant: name and place.
 
+    frames: one for each equal share of the words of an instruction, in the order of its writes.
     weights: by layer, the shape of its tiles: output blocks, input blocks, rows, columns, output
     and input lanes; None for a layer without.
     """
 
     tensors: tuple[TensorLayout, ...]
-    frames: Mapping[int, Frame]
+    frames: Mapping[int, tuple[Frame, ...]]
     constants: Mapping[int, tuple[str, tuple[int, ...]]]
     weights: tuple[tuple[int, ...] | None, ...]
 
@@ -191,16 +192,18 @@ def read_record(part: AcceleratorPart) -> Record:
         raise ModuleError(
             "what the module remembers of its tensors does not fit its program; compile it again"
         )
+    frames: dict[int, tuple[Frame, ...]] = {}
+    for index, number, word, rows, blocks, *origin in found.frames:
+        block, row, column = origin
+        frame = Frame(number, word, rows, blocks, (block, row, column))
+        frames[index] = (*frames.get(index, ()), frame)
     names = [field.name for field in fields(TensorPlace)]
     return Record(
         tuple(
             TensorLayout(**{name: getattr(each, name) for name in names}, lanes=lanes)
             for each in found.tensors
         ),
-        {
-            index: Frame(number, word, rows, blocks, (block, row, column))
-            for index, number, word, rows, blocks, block, row, column in found.frames
-        },
+        frames,
         {index: (name, place) for index, name, place in found.constants},
         found.weights,
     )

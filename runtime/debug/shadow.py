@@ -18,7 +18,7 @@ from dovetail.isa.footprint import (
 from dovetail.isa.instructions import Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 
-from .layouts import Record, TensorLayout
+from .layouts import Frame, Record, TensorLayout
 
 __all__ = ["Footprints", "Seen", "Shadow", "Space"]
 
@@ -142,15 +142,19 @@ class Shadow:
             case Load():
                 self._load(index, instruction)
             case Vector(destination=Memory.ACT):
-                self._vector(index)
+                self._vector(index, instruction)
             case _:
                 pass
 
-    def _vector(self, index: int) -> None:
-        frame = self._record.frames.get(index)
-        if frame is None:
-            return
-        ((_, words),) = self._footprints.writes(index)
+    def _vector(self, index: int, vector: Vector) -> None:
+        frames = self._record.frames.get(index, ())
+        (written,) = scratchpad_writes(vector, self._config)
+        size = len(written.addresses) // max(1, len(frames))
+        for number, frame in enumerate(frames):
+            self._put(frame, np.unique(written.addresses[number * size :][:size]))
+
+    def _put(self, frame: Frame, words: Ints) -> None:
+        """Words of ACT that hold what ``frame`` says."""
         places = np.stack(frame.place(words), axis=1)
         self.tensor[words], self.place[words] = frame.tensor, places
         layout = self._record.tensors[frame.tensor]
@@ -179,8 +183,7 @@ class Shadow:
             self.sources[memory][cells[data]] = starts
         if memory is not Memory.ACT:
             return
-        frame = self._record.frames.get(index)
-        if frame is not None:
+        for frame in self._record.frames.get(index, ()):
             words = cells.reshape(-1)
             block, row, column = frame.place(words)
             image = self._record.tensors[frame.tensor].image
@@ -189,7 +192,8 @@ class Shadow:
                 column = column + block % image.plane_blocks * self._config.block
             self.tensor[words] = frame.tensor
             self.place[words] = np.stack((block, row, column), axis=1)
-        elif load.words:
+            return
+        if load.words:
             self._identify(load, cells, data)
 
     def _identify(self, load: Load, cells: Ints, data: NDArray[np.bool_]) -> None:

@@ -23,7 +23,7 @@ __all__ = ["Profile", "make_profile"]
 class PartNames:
     """How many instructions a program has, and names of data.
 
-    written: by instruction, the tensor that it writes or the constant that it loads, "" where the
+    written: by instruction, the tensors that it writes or the constant that it loads, "" where the
     module does not say.  present: name, address and bytes of tensors that are in DRAM before it.
     """
 
@@ -138,8 +138,9 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
 def _names(part: AcceleratorPart) -> PartNames:
     record = read_record(part)
     written = [""] * part.instruction_count
-    for index, frame in record.frames.items():
-        written[index] = record.tensors[frame.tensor].name
+    for index, frames in record.frames.items():
+        names = dict.fromkeys(record.tensors[frame.tensor].name for frame in frames)
+        written[index] = ", ".join(names)
     for index, (name, _) in record.constants.items():
         written[index] = name
     present = tuple((each.tensor.name, each.address, each.layout.size) for each in part.sources)

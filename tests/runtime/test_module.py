@@ -107,7 +107,7 @@ def test_what_is_no_module_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "m is a module of format 2; this version reads format 8: compile"),
+        ({"format": 2}, "m is a module of format 2; this version reads format 9: compile"),
         ({"format": None}, "required are the entries format, target, inputs"),
         ({"inputs": [{"name": "x"}]}, r"field inputs\[0\]: no entry 'shape'"),
         ({"inputs": 3}, "field inputs: found 3, required a list"),
@@ -179,7 +179,7 @@ def test_a_manifest_of_any_bytes_with_a_right_checksum_is_refused(rest: bytes) -
 def test_a_file_of_an_older_version_is_told_from_a_damaged_one() -> None:
     """Its checksum was another one."""
     older = with_manifest({**MANIFEST, "format": 2})[:-4] + bytes(range(32))
-    with pytest.raises(ModuleError, match="m is a module of format 2; this version reads format 8"):
+    with pytest.raises(ModuleError, match="m is a module of format 2; this version reads format 9"):
         Module.from_bytes(older, "m")
 
 

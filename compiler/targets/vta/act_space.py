@@ -58,10 +58,9 @@ class Space:
     def best(self, item: Item, starts: NDArray[np.int64], placing: Placing) -> int:
         """The best of ``starts`` for ``item``, which comes next: that with the fewest banks shared
         with rivals; of several, perhaps that in the fewest banks; then that where the last reader
-        of what lay there is longest ago; then the lowest.
+        of what lay there is longest ago; then the lowest.  The last reader counts first for items
+        that are to lie apart.
         """
-        begin = self.starts[: self.count]
-        end = begin + self._words[: self.count]
         near = (self._first[: self.count] <= item.last + NEAR) & (
             self._last[: self.count] >= item.first - NEAR
         )
@@ -73,6 +72,9 @@ class Space:
             if weight := users.rivals(self._users[number], placing.same_layer):
                 for bank in self._lies[number]:
                     rivals[bank + 1] += weight
+        if placing.apart:
+            lately = self._lately(item, starts)
+            starts = starts[lately == lately.min()]
         total = np.cumsum(rivals)
         first, last = starts // self._bank, (starts + (item.words - 1)) // self._bank
         shared = total[last + 1] - total[first]
@@ -80,6 +82,11 @@ class Space:
         if placing.few_banks:
             banks = (starts + (item.words - 1)) // self._bank - starts // self._bank
             starts = starts[banks == banks.min()]
+        return int(starts[np.argmin(self._lately(item, starts))])
+
+    def _lately(self, item: Item, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The last reader of what lay at each of ``starts``, as far as ``item`` would reach."""
+        begin = self.starts[: self.count]
+        end = begin + self._words[: self.count]
         over = (begin < starts[:, None] + item.words) & (starts[:, None] < end)
-        lately = np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)
-        return int(starts[np.argmin(lately)])
+        return np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)

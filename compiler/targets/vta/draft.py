@@ -32,7 +32,7 @@ from .tokens import insert_tokens
 from .unit_operation import UnitOperation, moved_to_bank
 
 __all__ = [
-    *("Draft", "cycles_of", "joined", "kept", "known_loads", "make_draft", "moved"),
+    *("Draft", "cut", "cycles_of", "joined", "kept", "known_loads", "make_draft", "moved"),
     "whole_cycles",
 ]
 
@@ -41,8 +41,8 @@ __all__ = [
 class Draft:
     """A plan, its operations, and their program.
 
-    dram: the constants.  joined: the operations that bring several constants.
-    addresses: in DRAM, of every activation there.  places: the operations in the program's order.
+    dram: the constants.  addresses: in DRAM, of every activation there.
+    places: of each instruction of the program, the operations that it does, in their order.
     before: what each instruction of the program depends on.  plain, program: without and with
     tokens.  code: of the latter.  expected: first and last cycle of its instructions.
     """
@@ -50,7 +50,7 @@ class Draft:
     plan: Plan
     addresses: Mapping[str, int]
     builder: Builder
-    places: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...]
     before: tuple[frozenset[int], ...]
     plain: tuple[Instruction, ...]
     program: tuple[Instruction, ...]
@@ -58,12 +58,16 @@ class Draft:
     code: bytes
     expected: tuple[tuple[int, int], ...]
     dram: DramMap
-    joined: frozenset[int] = frozenset()
 
     @property
     def cycles(self) -> int:
         """Cycles that the program is expected to take."""
         return whole_cycles(self.expected)
+
+    @property
+    def layer_of(self) -> tuple[int, ...]:
+        """Of each instruction of the program, the number of its (first) layer."""
+        return tuple(self.builder.operations[first].layer for first, *_ in self.places)
 
     @property
     def is_load_bound(self) -> bool:
@@ -75,13 +79,10 @@ class Draft:
     @property
     def shares(self) -> list[int]:
         """Cycles of each layer; they add up to ``cycles``."""
-        operations = self.builder.operations
-        parts = zip(self.program, self.places, self.expected, strict=True)
+        parts = zip(self.program, self.layer_of, self.expected, strict=True)
         timeline = tuple(
-            TimelineEntry(
-                index, each.unit.name, operations[place].layer, start, start, end, None, None, 0
-            )
-            for index, (each, place, (start, end)) in enumerate(parts)
+            TimelineEntry(index, each.unit.name, layer, start, start, end, None, None, 0)
+            for index, (each, layer, (start, end)) in enumerate(parts)
         )
         return share_cycles(timeline, len(self.plan.layers), self.cycles)
 
@@ -118,7 +119,7 @@ def make_draft(
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
     ordered = _ordered(operations, masked, builder.in_order, config, overlap)
-    places = tuple(ordered.places)
+    places = ordered.places
     plain = tuple(
         moved_to_bank(masked[i], ordered.banks[i], operations[i].tile, config) for i in places
     )
@@ -127,8 +128,9 @@ def make_draft(
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
     code = program_to_bytes(program)
     expected = expected_cycles(timing, code, config, address)
+    done = tuple((place,) for place in places)
     draft = Draft(
-        plan, addresses, builder, places, before, plain, program, address, code, expected, dram
+        plan, addresses, builder, done, before, plain, program, address, code, expected, dram
     )
     return _with_loads_joined(draft, config, timing) if overlap is Overlap.LAYERS else draft
 
@@ -242,19 +244,52 @@ def kept(
     kept = [n for n in range(len(plain)) if first_of.get(n, n) == n]
     number = {place: n for n, place in enumerate(kept)}
     needed = [set(each) for each in draft.before]
-    for place, first in first_of.items():
+    done: list[tuple[int, ...]] = [()] * len(plain)
+    for place, operations in enumerate(draft.places):
+        first = first_of.get(place, place)
         needed[first] |= needed[place]
+        done[first] += operations
     before = tuple(
         frozenset(number[first_of.get(each, each)] for each in needed[place]) - {number[place]}
         for place in kept
     )
     plain = [plain[place] for place in kept]
+    places = tuple(done[place] for place in kept)
+    return _made(draft, plain, before, places, dram, config, timing)
+
+
+def cut(
+    draft: Draft,
+    plain: Sequence[Instruction],
+    parts: Sequence[int],
+    config: HardwareConfig,
+    timing: Timing,
+) -> Draft:
+    """``draft`` with the instructions ``plain``, each of which is, or is part of, the one of the
+    place in ``parts``.
+    """
+    before = tuple(map(frozenset, dependences(plain, config)))
+    done = tuple(draft.places[place] for place in parts)
+    dram = draft.dram.copy(draft.program_address)
+    return _made(draft, plain, before, done, dram, config, timing)
+
+
+def _made(
+    draft: Draft,
+    plain: Sequence[Instruction],
+    before: tuple[frozenset[int], ...],
+    places: tuple[tuple[int, ...], ...],
+    dram: DramMap,
+    config: HardwareConfig,
+    timing: Timing,
+) -> Draft:
+    """``draft`` with another program, behind what is in ``dram``."""
     program = tuple(insert_tokens(plain, config, before))
     address = dram.reserve(len(program) * INSTRUCTION_BYTES)
     code = program_to_bytes(program)
     return replace(
         draft,
-        places=tuple(draft.places[place] for place in kept),
+        places=places,
         before=before,
         plain=tuple(plain),
         program=program,
@@ -262,7 +297,6 @@ def kept(
         code=code,
         expected=expected_cycles(timing, code, config, address),
         dram=dram,
-        joined=draft.joined | {draft.places[first] for first in first_of.values()},
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Instruction
+from dovetail.isa.instructions import Instruction, Load
 from dovetail.runtime.accelerator.layouts import Memories
 
 from ...graph.ir import Graph
@@ -128,14 +128,17 @@ def compile_partition(
     observe("schedule", lambda: "\n\n".join(to_text(each.function) for each in schedules))
     observe("place", lambda: "\n".join(f"act {at:5} {name}" for name, at in plan.places.items()))
     observe("operations", lambda: _text(operations))
-    dram, addresses, chosen = draft.dram, draft.addresses, draft.places
+    dram, addresses, layer_of = draft.dram, draft.addresses, draft.layer_of
     observe("order", lambda: disassemble(draft.plain))
     observe("tokens", lambda: disassemble(program))
     check(program, config)
     image = dram.image()[: draft.program_address] + draft.code
     observe("check", lambda: "no race, no deadlock")
-    layer_of = tuple(operations[index].layer for index in chosen)
-    holds = [None if index in draft.joined else operations[index].holds for index in chosen]
+    done = ([operations[index] for index in each] for each in draft.places)
+    found = [
+        [(part.layer, part.holds) for part in parts if _is_whole(each, part.instruction)]
+        for each, parts in zip(program, done, strict=True)
+    ]
     return CompiledProgram(
         program,
         image.ljust(dram.size, b"\0"),
@@ -146,9 +149,16 @@ def compile_partition(
         schedules,
         layer_of,
         draft.expected,
-        record(graph, partition, activations, layers, addresses, layer_of, holds),
+        record(graph, partition, activations, layers, addresses, found),
         planner.roof,
     )
+
+
+def _is_whole(instruction: Instruction, part: Instruction) -> bool:
+    """Whether ``instruction`` is no LOAD that brings more than one of its parts does, or less."""
+    if not isinstance(instruction, Load) or not isinstance(part, Load):
+        return True
+    return instruction.words == part.words
 
 
 def _constant_inputs(graph: Graph, layers: Iterable[LoweredLayer]) -> dict[str, NDArray[np.int8]]:

@@ -15,19 +15,18 @@ from .postpone import NEAR, first_use, moved
 
 __all__ = ["giving_way"]
 
-LEAST = 200
-"""Cycles of a wait that is worth it."""
-
 
 def giving_way(
     program: Sequence[Instruction],
     before: Sequence[frozenset[int]],
     expected: Sequence[tuple[int, int]],
+    least: int,
 ) -> tuple[list[int], list[frozenset[int]]]:
     """Another order of ``program``, in which some STOREs come later, and what each instruction of
     ``program`` then depends on: such a STORE also on what it gave way to.  It may be no faster.
 
     before: of each instruction, those that it depends on.  expected: predicted cycles of each.
+    least: of a wait that is worth it.
     """
     first = first_use(before)
     stores = [index for index, each in enumerate(program) if each.unit is Unit.STORE]
@@ -37,7 +36,7 @@ def giving_way(
         own = [index for index, each in enumerate(program) if each.unit is unit]
         for earlier, later in pairwise(own):
             start = expected[later][0]
-            if start - expected[earlier][1] <= LEAST:
+            if start - expected[earlier][1] <= least:
                 continue
             held = (ended.get(start - cycles) for cycles in range(NEAR))
             for store in (index for index in held if index is not None):

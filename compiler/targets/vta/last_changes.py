@@ -6,14 +6,15 @@ from itertools import pairwise
 from math import ceil
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Instruction
+from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Unit
 
-from .draft import Draft, cycles_of, joined, kept, known_loads, moved
+from .cut_end import cut_ends
+from .draft import Draft, cut, cycles_of, joined, kept, known_loads, moved
 from .give_way import giving_way
 from .join_loads import SOON, WGT_PARTS, join
 from .merge import Merge, merges
-from .overtake import hastened, overtaken
+from .overtake import exchanged, hastened, overtaken
 from .postpone import postponed
 from .record import Frame
 from .timing import Timing
@@ -28,6 +29,12 @@ MOST_MERGED = 240
 
 MOST_OVERTAKEN = 120
 """Orders tried in which a LOAD comes before another that waits."""
+
+MOST_EXCHANGED = 360
+"""Orders tried in which two LOADs change places."""
+
+LONG, SHORT = 200, 20
+"""Cycles of a wait for a STORE that is worth it: for any program, and where LOAD sets the pace."""
 
 LEADS = (1, 2, 4, 8, 16, 32)
 """Instructions that LOADs come earlier by, tried one after the other."""
@@ -53,12 +60,7 @@ def without_waits(
         if other.cycles >= draft.cycles:
             break
         draft = other
-    for _ in range(MOST_TURNS):
-        order, before = giving_way(draft.program, draft.before, draft.expected)
-        other = moved(draft, order, before, config, timing)
-        if other.cycles >= draft.cycles:
-            break
-        draft = other
+    draft = _with_stores_behind(draft, config, timing, LONG)
     draft = _with_near_loads_joined(draft, config, timing)
     draft = _with_waits_used(draft, config, timing, most_overtaken)
     if not draft.is_load_bound:
@@ -68,7 +70,43 @@ def without_waits(
     draft = _with_waits_used(draft, config, timing, most_overtaken)
     orders = [hastened(draft.program, draft.before, lead) for lead in LEADS]
     others = [moved(draft, each, draft.before, config, timing) for each in orders]
-    return _with_waits_used(min(draft, *others, key=cycles_of), config, timing, most_overtaken)
+    draft = _with_waits_used(min(draft, *others, key=cycles_of), config, timing, most_overtaken)
+    draft = _with_stores_behind(draft, config, timing, SHORT)
+    draft = _with_loads_exchanged(draft, config, timing, ceil(share * MOST_EXCHANGED))
+    ends = [cut(draft, *each, config, timing) for each in cut_ends(draft.plain, config)]
+    return min([draft, *ends], key=cycles_of)
+
+
+def _with_loads_exchanged(draft: Draft, config: HardwareConfig, timing: Timing, most: int) -> Draft:
+    """``draft`` with LOADs in the place of the next ones, where it is faster so.
+
+    most: orders tried.
+    """
+    for _ in range(MOST_TURNS):
+        start = draft.cycles
+        for number in range(sum(isinstance(each, Load) for each in draft.plain)):
+            for order in exchanged(draft.program, draft.before, number):
+                if not most:
+                    return draft
+                most -= 1
+                other = moved(draft, order, draft.before, config, timing)
+                if other.cycles < draft.cycles:
+                    draft = other
+                    break
+        if draft.cycles == start:
+            break
+    return draft
+
+
+def _with_stores_behind(draft: Draft, config: HardwareConfig, timing: Timing, least: int) -> Draft:
+    """``draft`` with STOREs behind what waits for them ``least`` cycles, where it is faster so."""
+    for _ in range(MOST_TURNS):
+        order, before = giving_way(draft.program, draft.before, draft.expected, least)
+        other = moved(draft, order, before, config, timing)
+        if other.cycles >= draft.cycles:
+            break
+        draft = other
+    return draft
 
 
 def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
@@ -112,14 +150,15 @@ def _in_fewer_instructions(
 
 
 def _may_merge(draft: Draft, merge: Merge) -> bool:
-    """True if what two instructions write need not be known apart: parts of larger tensors."""
-    for place in merge[:2]:
-        operation = draft.builder.operations[draft.places[place]]
-        output = draft.plan.layers[operation.layer].layer.output
-        is_part = (output.grid, output.whole_channels) != (None, None)
-        if isinstance(operation.holds, Frame) and not is_part:
-            return False
-    return True
+    """True if a module can tell of what each word is that two instructions write: of one tensor in
+    each of as many equal shares of both, or of none.
+    """
+    operations = draft.builder.operations
+    one, other = (
+        [isinstance(operations[index].holds, Frame) for index in draft.places[place]]
+        for place in merge[:2]
+    )
+    return not any(one + other) or (all(one + other) and len(one) == len(other))
 
 
 def _merged(draft: Draft, merge: Merge, config: HardwareConfig, timing: Timing) -> Draft:
@@ -157,7 +196,7 @@ def _with_near_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing
 
     Unchanged where others are joined, or where LOAD does not set the pace.
     """
-    if draft.joined or not draft.is_load_bound:
+    if any(each[1:] for each in draft.places) or not draft.is_load_bound:
         return draft
 
     def near(first: int, other: int) -> bool:

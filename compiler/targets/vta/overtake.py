@@ -10,7 +10,7 @@ from itertools import pairwise
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
-__all__ = ["hastened", "overtaken"]
+__all__ = ["exchanged", "hastened", "overtaken"]
 
 LEAST = 8
 """Cycles of a wait that is worth it."""
@@ -53,6 +53,26 @@ def _needed(last: int, first: int, before: Sequence[frozenset[int]]) -> set[int]
         if index in found:
             found.update(each for each in before[index] if each >= first)
     return found
+
+
+def exchanged(
+    program: Sequence[Instruction], before: Sequence[frozenset[int]], number: int
+) -> Iterator[list[int]]:
+    """Other orders of ``program``, in which its LOAD ``number`` comes behind the next one, or that
+    one before it: their data may then be there when it is needed, or find less in its way.
+
+    before: of each instruction, those that it depends on; all orders keep all.
+    """
+    loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
+    if number + 1 >= len(loads):
+        return
+    one, other = loads[number : number + 2]
+    between = [*range(one + 1, other)]
+    ends = [*range(one)], [*range(other + 1, len(program))]
+    if all(one not in before[index] for index in (*between, other)):
+        yield [*ends[0], *between, other, one, *ends[1]]
+    if between and max(before[other], default=-1) < one:
+        yield [*ends[0], other, one, *between, *ends[1]]
 
 
 def hastened(

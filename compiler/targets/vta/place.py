@@ -38,10 +38,10 @@ def place(
     Where there is room, items that different units read (or write) at the same time are in
     different banks, and new items where nothing has lain for the longest time, so that their layer
     need not wait.  Otherwise items are packed.  What fits in half of ACT is placed as if there were
-    no more.  layers: their names.  Raises NoRoomError, naming the layer, when there is no room even
-    so.
+    no more, unless items are to lie apart.  layers: their names.  Raises NoRoomError, naming the
+    layer, when there is no room even so.
     """
-    half = _placed_in_half(items, layers, config, placing)
+    half = None if placing.apart else _placed_in_half(items, layers, config, placing)
     if half is not None:
         return half
     largest = sorted(range(len(items)), key=lambda n: -items[n].words)

@@ -14,13 +14,16 @@ class Placing:
     same bank at one time; for layers near each other it counts 1.  few_banks: whether, of places
     with equal counts, those in fewer banks are better.  addends: whether VECTOR counts as a reader
     of the results of residual sums, where it reads what it wrote before.  eager: whether dense
-    layers run block by block even where little is gained, and begin early.
+    layers run block by block even where little is gained, and begin early.  apart: whether, before
+    all else, items lie where nothing has lain for the longest time, so that few instructions wait
+    for a place; all of ACT is used then.
     """
 
     same_layer: int = 1
     few_banks: bool = False
     addends: bool = True
     eager: bool = False
+    apart: bool = False
 
 
 PLAIN = Placing(addends=False)

@@ -10,8 +10,8 @@
 first, and inputs by -1, -2, ...; their names are for who reads it.  ``layers``: cascades, by the
 rows of their strips, with strips that each buffer has room for beyond what is needed (``more``),
 and whether buffers are ``turned``, or the ``blocks`` that they run at a time; layers wholly on
-chip; layers in tiles.  ``placing``: which of ``PLACINGS``, if not the first; ``eager``: as of
-``Placing``.  ``cycles``: that the program was expected to take.
+chip; layers in tiles.  ``placing``: which of ``PLACINGS``, if not the first; ``eager``,
+``apart``: as of ``Placing``.  ``cycles``: that the program was expected to take.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -30,6 +30,9 @@ from .tile_estimate import Tile
 
 __all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]
 
+FLAGS = "eager", "apart"
+"""Fields of ``Placing`` that are so by a record's own entry."""
+
 PlanRecord = Mapping[str, object]
 PlanRecords = MutableMapping[str, PlanRecord]
 """By ``plan_key``."""
@@ -44,11 +47,10 @@ def to_plan_record(planner: Planner, plan: Plan, cycles: int) -> PlanRecord:
         "cycles": cycles,
         "layers": [_entry(choice) for choice in plan.choices],
     }
-    placing = PLACINGS.index(replace(plan.placing, eager=False))
+    placing = PLACINGS.index(replace(plan.placing, eager=False, apart=False))
     if placing:
         record["placing"] = placing
-    if plan.placing.eager:
-        record["eager"] = True
+    record |= {name: True for name in FLAGS if getattr(plan.placing, name)}
     return record
 
 
@@ -108,7 +110,7 @@ def recorded_plan(planner: Planner, record: PlanRecord) -> Plan:
             raise ScheduleError(f"plan record: {end} layers; required {len(planner.layers)}")
         placing = record.get("placing", 0)
         assert isinstance(placing, int)
-        how = replace(PLACINGS[placing], eager=bool(record.get("eager")))
+        how = replace(PLACINGS[placing], **{name: bool(record.get(name)) for name in FLAGS})
         return planner.built(choices, gone, how)
     except NoRoomError as problem:
         raise ScheduleError(f"plan record: {problem}") from None

@@ -46,13 +46,12 @@ def record(
     activations: Mapping[str, Activation],
     layers: Sequence[LoweredLayer],
     addresses: Mapping[str, int],
-    layer_of: Sequence[int],
-    found: Sequence[Frame | Part | None],
+    found: Sequence[Sequence[tuple[int, Frame | Part | None]]],
 ) -> Memories:
     """For the module.
 
     layers: of the partition.  addresses: of the activations that are in DRAM.  found: for each
-    instruction.
+    instruction, of all that it does, in order, the number of the layer and what is known.
     """
     made = {
         (number, addend): _addend(layer) if addend else layer.output
@@ -67,13 +66,14 @@ def record(
     }
     numbers = {name: number for number, name in enumerate(tensors)}
     frames, constants = [], []
-    for index, (layer_number, each) in enumerate(zip(layer_of, found, strict=True)):
-        if isinstance(each, Frame):
-            tensor = numbers[each.halo_of or made[layer_number, each.addend]]
-            rows, blocks = each.row_words, each.block_words
-            frames.append((index, tensor, each.word, rows, blocks, *each.origin))
-        elif each is not None:
-            constants.append((index, each.constant, each.place))
+    for index, parts in enumerate(found):
+        for number, each in parts:
+            if isinstance(each, Frame):
+                tensor = numbers[each.halo_of or made[number, each.addend]]
+                rows, blocks = each.row_words, each.block_words
+                frames.append((index, tensor, each.word, rows, blocks, *each.origin))
+            elif each is not None:
+                constants.append((index, each.constant, each.place))
     weights = tuple(
         tuple(layer.constants["weights"].shape) if "weights" in layer.constants else None
         for layer in layers

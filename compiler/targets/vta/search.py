@@ -115,6 +115,7 @@ def fastest(
         found = _block_by_block(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
+        return _with_items_apart(found, planner, activations, timing, given)
     return without_waits(found, planner.config, timing, given)
 
 
@@ -228,6 +229,26 @@ def _in_fewer(
         ending = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
         best = min(best, ending, key=_cycles)
     return best
+
+
+def _with_items_apart(
+    best: Draft,
+    planner: Planner,
+    activations: Mapping[str, Activation],
+    timing: Timing,
+    effort: float,
+) -> Draft:
+    """``best``, or that plan with activations that lie apart, each as fast as its last changes make
+    it: where few instructions wait for a place, more of them may be one.
+    """
+    plan = best.plan
+    found = without_waits(best, planner.config, timing, effort)
+    try:
+        plan = planner.built(plan.choices, plan.gone, replace(plan.placing, apart=True))
+    except NoRoomError:
+        return found
+    other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+    return min(found, without_waits(other, planner.config, timing, effort), key=_cycles)
 
 
 def _refined(

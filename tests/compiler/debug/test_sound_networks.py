@@ -15,6 +15,8 @@ from tests.end_to_end import test_joins, test_networks, test_transposed
 from tests.end_to_end.models import Network, random_network
 from tests.end_to_end.test_attention import F32, WIDTH, Rows, scores
 
+from .planted import changed_bytes
+
 TARGETS = ["vta:tiny", "vta:zynq7020"]
 
 
@@ -75,8 +77,25 @@ def test_rows_that_are_weights_and_fill_no_block() -> None:
     assert [each.spare for each in run.record.tensors if each.spare] == [2]
 
 
-def test_a_store_of_two_results() -> None:
+def test_one_vector_and_one_store_of_two_results() -> None:
     net = Network(np.random.default_rng(3))
     x = net.input(4, 1, 1)
-    run = check(net.model(*(net.dense(x, 4) for _ in range(2))), "vta:tiny")
+    model = net.model(*(net.dense(x, 4) for _ in range(2)))
+    run = check(model, "vta:tiny")
     assert sum(isinstance(each, Store) for each in run.program) == 1
+    ((index, frames),) = run.record.frames.items()
+    names = [run.record.tensors[frame.tensor].name for frame in frames]
+    assert names == [layer.output for layer in run.reference.partition.layers]
+    # A wrong bias of the second result is told to what brought it.
+    (load,) = (
+        (place, each.dram_address)
+        for place, each in enumerate(run.program)
+        if isinstance(each, Load) and each.memory is Memory.PAR
+    )
+    second = load[1] + run.config.word_bytes(Memory.PAR)
+    module = changed_bytes(compile(model, target="vta:tiny"), second, b"\1\2\3\0")
+    found = Debugger(module, random_inputs(module), "sim", model).check()
+    assert found.finding is not None
+    assert found.cause is not None
+    assert (found.finding.instruction.index, found.finding.tensor) == (index, names[1])
+    assert found.cause.instruction.index == load[0], found.cause

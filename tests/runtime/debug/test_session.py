@@ -59,8 +59,9 @@ def test_every_layer_leaves_the_interpreters_tensor(
     for number, layer in enumerate(session.layers):
         session.run_to_layer(str(number), end=True)
         made = {
-            session.record.frames[i].tensor
-            for i in session.record.frames
+            frame.tensor
+            for i, frames in session.record.frames.items()
+            for frame in frames
             if session.layer_of[i] == number and session.program[i].unit is Unit.VECTOR
         }
         names = [session.record.tensors[n] for n in made]

@@ -40,7 +40,7 @@ def shadowed(
     *program: Instruction, layout: TensorLayout = LAYOUT, frame: Frame | None = None
 ) -> Shadow:
     """Before a program; ``frame`` is that of its first instruction."""
-    record = Record((layout,), {0: frame} if frame else {}, {}, ())
+    record = Record((layout,), {0: (frame,)} if frame else {}, {}, ())
     return Shadow(program, TINY, 1024, record, Footprints(program, TINY))
 
 
@@ -197,6 +197,26 @@ def test_rows_without_room_for_a_halo_have_none() -> None:
     apart = replace(close, row_words=WIDTH, origin=(0, 1, 0))
     places = {20 + n: (0, n // WIDTH + 1, n % WIDTH) for n in range(2 * WIDTH)}
     assert known(loaded(written, layout=above, frame=apart)) == places
+
+
+def test_an_instruction_may_write_parts_of_two_tensors_word_by_word() -> None:
+    # Words 20, 24, 28 are of the first, and 22, 26, 30 of the second.
+    written = Vector(
+        source=Memory.ACC,
+        destination=Memory.ACT,
+        source_address=0,
+        destination_address=20,
+        extent=(1, 3, 2, 1, 1),
+        source_stride=(0, 1, 3, 0, 0),
+        destination_stride=(4, 2, 0, 0),
+    )
+    frames = Frame(0, 20, 20, 4, (0, 0, 0)), Frame(1, 22, 20, 4, (1, 0, 0))
+    record = Record((LAYOUT, replace(LAYOUT, name="y")), {0: frames}, {}, ())
+    shadow = Shadow((written,), TINY, 1024, record, Footprints((written,), TINY))
+    shadow.apply(1)
+    assert np.flatnonzero(shadow.tensor >= 0).tolist() == [20, 22, 24, 26, 28, 30]
+    assert shadow.tensor[20:32:2].tolist() == [0, 1] * 3
+    assert shadow.place[20:32:2, 0].tolist() == [0, 1, 1, 2, 2, 3]
 
 
 IMAGE = replace(

@@ -24,6 +24,7 @@ from .weights import (
     dequantized,
     float_weights,
     integer_weights,
+    shared_inputs,
 )
 from .windows import columns, is_rounded_together, rows_of, weights_of
 
@@ -59,7 +60,8 @@ def corrected_weights(
     for place, node in enumerate(model.nodes):
         wanted = [evaluator.node(node, {**constants, **values}) for values in exact]
         if node.outputs[0] in layers:
-            layer = _Layer(node, own, decision.scales[node.inputs[0]].scale, options)
+            group = shared_inputs(model, calibrated.shapes, node)
+            layer = _Layer(node, own, decision.scales[node.inputs[0]].scale, options, group)
             weights = layer.chosen(*float_weights(model, node), rounded, wanted)
             found[node.outputs[0]] = weights
             made = layer.run(weights, rounded)
@@ -85,9 +87,14 @@ class _Layer:
     """A contraction whose weights are being chosen."""
 
     def __init__(
-        self, node: OnnxNode, evaluator: Evaluator, x_scale: np.float32, options: QuantizeOptions
+        self,
+        node: OnnxNode,
+        evaluator: Evaluator,
+        x_scale: np.float32,
+        options: QuantizeOptions,
+        group: int,
     ) -> None:
-        self._node, self._evaluator = node, evaluator
+        self._node, self._evaluator, self._group = node, evaluator, group
         self._x_scale, self._options = x_scale, options
         self._shifts = options.correct_bias and node.kind != "MatMul"
 
@@ -102,7 +109,9 @@ class _Layer:
         axis = channel_axis(self._node)
         if self._shifts and bias is None:
             bias = np.zeros(weights.shape[axis], np.float32)
-        found = integer_weights(self._node, weights, bias, self._x_scale, self._options)
+        found = integer_weights(
+            self._node, weights, bias, self._x_scale, self._options, self._group
+        )
         if self._options.adaptive and is_rounded_together(self._node):
             found = self._together(found, weights, rounded)
         if self._shifts and bias is not None:

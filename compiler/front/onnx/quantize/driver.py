@@ -73,4 +73,6 @@ def settle(calibrated: Calibrated, options: QuantizeOptions) -> tuple[Decision, 
     model, decision = calibrated.model, calibrated.decide(options.keep)
     if options.correct_bias or options.adaptive:
         return decision, corrected_weights(calibrated, decision, options)
-    return decision, nearest_weights(model, decision.plan, decision.scales, options)
+    return decision, nearest_weights(
+        model, decision.plan, decision.scales, calibrated.shapes, options
+    )

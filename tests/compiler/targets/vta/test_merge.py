@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.targets.vta.merge import merges, merging
-from dovetail.compiler.targets.vta.overtake import hastened, overtaken
+from dovetail.compiler.targets.vta.overtake import exchanged, hastened, overtaken
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import (
     Finish,
@@ -104,3 +104,14 @@ def test_a_load_comes_before_one_that_waits_with_what_it_needs() -> None:
     before[4] = frozenset({2})
     assert not list(overtaken(program, before, expected))
     assert hastened(program, before, 4) == [0, 1, 2, 4, 3]
+
+
+def test_two_loads_change_places_where_nothing_between_needs_the_first() -> None:
+    load = Load(memory=Memory.WGT, sram_address=0)
+    program = [load, GEMM, load, STORE, load]
+    nothing: frozenset[int] = frozenset()
+    before = [nothing, nothing, nothing, frozenset({2}), nothing]
+    assert list(exchanged(program, before, 0)) == [[1, 2, 0, 3, 4], [2, 0, 1, 3, 4]]
+    assert list(exchanged(program, before, 1)) == [[0, 1, 4, 2, 3]]
+    assert not list(exchanged(program, before, 2))
+    assert not list(exchanged(program, [*before[:4], frozenset({3})], 1))

@@ -13,13 +13,8 @@ from tests.end_to_end.models import random_network
 from .monotony import cases, cycles_of
 from .test_stream import lowered
 
-DEARER = {(3, "latency_cycles"): 1.038}
-"""What is known to cost cycles, and how many times as many: with a faster memory, data that LOAD
-asks for early comes before a STORE's beats that GEMM waits for.
-"""
 
-
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", [2, 3, 5])
 def test_more_memory_and_a_faster_bus_never_cost_a_cycle(seed: int) -> None:
     (case,) = cases(seed, 1, rows=5)
     before = cycles_of(case.graph, case.config)
@@ -27,7 +22,7 @@ def test_more_memory_and_a_faster_bus_never_cost_a_cycle(seed: int) -> None:
     for name, config in case.raised():
         after = cycles_of(case.graph, config)
         assert after is not None, name
-        assert after <= before * DEARER.get((seed, name), 1.0), name
+        assert after <= before, name
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -167,6 +167,15 @@ def banks_of(items: list[Item], placing: Placing, config: HardwareConfig = TINY)
     return [range(at // size, (at + each.words - 1) // size + 1) for each, at in spans]
 
 
+def test_tensors_lie_where_nothing_has_lain_where_that_is_asked_for() -> None:
+    """All of ACT is used before any word is used again."""
+    layers, source = chain([64] * 13, [[n] for n in range(12)])
+    items, names = activation_items(layers, [source]), [layer.name for layer in layers]
+    found = place(items, names, TINY, Placing(apart=True))
+    assert len(set(found[: TINY.act_depth // 64])) == min(13, TINY.act_depth // 64)
+    assert len(set(place(items, names, TINY))) < len(set(found))
+
+
 def test_a_tensor_lies_in_few_banks_where_that_is_asked_for() -> None:
     bank = TINY.bank_words(Memory.ACT)
     items = [item("a", 100), item("b", bank - 10), item("c", bank + bank // 2)]

@@ -125,14 +125,14 @@ def test_deeper_buffers_and_another_placing_are_kept() -> None:
     planner = Planner(*lowered(model()), TINY)
     record = json.loads(json.dumps(to_plan_record(planner, planner.best(), 1)))
     assert "placing" not in record
-    assert "eager" not in record
+    assert not record.keys() & {"eager", "apart"}
     entry = next(each for each in record["layers"] if "rows" in each)
     choice = next(x for x in planner.best().choices if x.first == entry["first"])
     assert isinstance(choice.how, Sized)
     entry["more"] = [1] + [0] * (len(choice.how.rings) - 1)
-    record |= {"placing": 1, "eager": True}
+    record |= {"placing": 1, "eager": True, "apart": True}
     plan = recorded_plan(planner, record)
-    assert plan.placing == replace(PLACINGS[1], eager=True)
+    assert plan.placing == replace(PLACINGS[1], eager=True, apart=True)
     assert to_plan_record(planner, plan, 1) == record
 
 

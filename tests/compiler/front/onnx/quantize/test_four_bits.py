@@ -45,6 +45,40 @@ def test_larger_groups_have_the_form_in_any_order_of_their_inputs() -> None:
     assert not fits_nibbles(as_tiles(four_bit_weights(weights, None, ONE, 0).integers[:, order]))
 
 
+def test_rows_of_narrow_products_share_factors_so_that_blocks_of_any_of_them_do() -> None:
+    """Two queries for each of two heads: a block has one query of both."""
+    rng = np.random.default_rng(5)
+    info = helper.make_tensor_value_info
+    weights = rng.normal(size=(32, 32)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["p", "v"], ["mix"]),
+            helper.make_node("Reshape", ["mix", "shape"], ["flat"]),
+            helper.make_node("MatMul", ["flat", "w"], ["y"]),
+        ],
+        "attention",
+        [info("p", 1, (2, 2, 5)), info("v", 1, (2, 5, 8))],
+        [info("y", 1, (1, 32))],
+        [
+            numpy_helper.from_array(weights, "w"),
+            numpy_helper.from_array(np.array([1, 32]), "shape"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    sample = {"p": rng.random((2, 2, 5)), "v": rng.normal(size=(2, 5, 8))}
+    samples = [{name: array.astype(np.float32) for name, array in sample.items()}]
+    order = np.arange(32).reshape(2, 2, 8).swapaxes(0, 1).reshape(-1)
+    for rounds in (False, True):
+        options = QuantizeOptions(weight_bits=4, adaptive=rounds)
+        found = quantize_model(model, samples, options).model
+        (integers,) = (
+            numpy_helper.to_array(each)
+            for each in found.graph.initializer
+            if each.name.endswith("/w") and each.dims == [32, 32]
+        )
+        assert fits_nibbles(as_tiles(integers[:, order]))
+
+
 def test_a_bias_fits_and_zeros_stay() -> None:
     weights = np.zeros((2, 20, 3, 3), np.float32)
     weights[1, :, 1, 2] = 0.01
