@@ -19,7 +19,7 @@ from .postpone import postponed
 from .record import Frame
 from .timing import Timing
 
-__all__ = ["without_waits"]
+__all__ = ["FEW_INSTRUCTIONS", "without_waits"]
 
 MOST_TURNS = 3
 """Times that LOADs are moved, and STOREs, at most."""
@@ -32,6 +32,9 @@ MOST_OVERTAKEN = 120
 
 MOST_EXCHANGED = 360
 """Orders tried in which two LOADs change places."""
+
+FEW_INSTRUCTIONS = 400
+"""Of a program whose LOADs change places one by one: all of it is timed for each."""
 
 LONG, SHORT = 200, 20
 """Cycles of a wait for a STORE that is worth it: for any program, and where LOAD sets the pace."""
@@ -72,6 +75,8 @@ def without_waits(
     others = [moved(draft, each, draft.before, config, timing) for each in orders]
     draft = _with_waits_used(min(draft, *others, key=cycles_of), config, timing, most_overtaken)
     draft = _with_stores_behind(draft, config, timing, SHORT)
+    if len(draft.plain) > FEW_INSTRUCTIONS:
+        return draft
     draft = _with_loads_exchanged(draft, config, timing, ceil(share * MOST_EXCHANGED))
     ends = [cut(draft, *each, config, timing) for each in cut_ends(draft.plain, config)]
     return min([draft, *ends], key=cycles_of)

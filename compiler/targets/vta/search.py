@@ -11,7 +11,7 @@ from ...options import Overlap
 from .choice import Change, Choice
 from .deepen import deepest
 from .draft import Draft, make_draft
-from .last_changes import without_waits
+from .last_changes import FEW_INSTRUCTIONS, without_waits
 from .layers.activation import Activation
 from .place import NoRoomError
 from .placing import PLACINGS, PLAIN
@@ -115,7 +115,8 @@ def fastest(
         found = _block_by_block(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
-        return _with_items_apart(found, planner, activations, timing, given)
+        if len(found.plain) <= FEW_INSTRUCTIONS:
+            return _with_items_apart(found, planner, activations, timing, given)
     return without_waits(found, planner.config, timing, given)
 
 
