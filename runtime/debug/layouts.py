@@ -55,7 +55,7 @@ class TensorLayout(TensorPlace):
         return height * width + self.spare
 
     def holds(self, address: Ints) -> NDArray[np.bool_]:
-        """Whether DRAM bytes are the root's; of an image, some before it too.  int64[n]."""
+        """True if DRAM bytes are the root's; of an image, some before it too.  int64[n]."""
         assert self.address is not None
         offset = address - self.address
         found = (offset >= -(self.image.lead if self.image else 0)) & (offset < self.dram_bytes)

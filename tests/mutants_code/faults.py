@@ -118,7 +118,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
 
 
 def _is_rest(call: ast.AST, argument: ast.AST) -> bool:
-    """Whether it is the -1 of a reshape, for which any number below 0 stands."""
+    """True if it is the -1 of a reshape, for which any number below 0 stands."""
     match call, argument:
         case ast.Call(func=ast.Attribute(attr="reshape")), ast.UnaryOp(ast.USub(), ast.Constant(1)):
             return True

@@ -14,7 +14,7 @@ class Instructions(ABC):
     """The instructions of one function; each target collects them in its own way."""
 
     divides_twice: ClassVar[bool] = False
-    """Whether a quotient rounded down takes its remainder from an instruction, not from a product.
+    """True if a quotient rounded down takes its remainder from an instruction, not from a product.
 
     LLVM makes one division of both for GPUs.
     """

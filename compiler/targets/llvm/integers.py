@@ -130,6 +130,6 @@ def _non_zero(e: Instructions, a: Value) -> Value:
 
 
 def _wrong(e: Instructions, rest: Value, b: Value) -> Value:
-    """Whether a truncated remainder is not 0 and has not the sign of the divisor."""
+    """True if a truncated remainder is not 0 and has not the sign of the divisor."""
     some, signs = _non_zero(e, rest), e.binary("xor", rest, b)
     return e.binary("and", some, e.compare("slt", signs, constant(0, b.dtype, b.lanes)))

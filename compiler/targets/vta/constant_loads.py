@@ -285,7 +285,7 @@ def layer_constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
 
 
 def has_short_parameters(layers: Sequence[LoweredLayer], config: HardwareConfig) -> bool:
-    """Whether most of the words of PAR that layers load have a short form."""
+    """True if most of the words of PAR that layers load have a short form."""
     words = Counter[bool]()
     for layer in layers:
         for name, array in layer_constants(layer).items():

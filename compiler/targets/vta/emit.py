@@ -155,7 +155,7 @@ def compile_partition(
 
 
 def _is_whole(instruction: Instruction, part: Instruction) -> bool:
-    """Whether ``instruction`` is no LOAD that brings more than one of its parts does, or less."""
+    """True if ``instruction`` is not a LOAD that brings more, or less, than one of its parts."""
     if not isinstance(instruction, Load) or not isinstance(part, Load):
         return True
     return instruction.words == part.words

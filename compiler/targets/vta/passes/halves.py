@@ -87,7 +87,7 @@ class TwoHalves:
 
 
 def _gains(graph: Graph, layers: Sequence[_Layer], lanes: int, act_words: int) -> bool:
-    """Whether halves are worth their trouble.
+    """True if programs of halves are expected to be faster.
 
     The vector unit has so many words less to go through, and all results are on chip at one time,
     since the last layer makes both halves of its own from first to last.
@@ -130,7 +130,7 @@ def _chain(graph: Graph, node: Node, lanes: int) -> list[_Layer]:
 
 
 def _is_first(graph: Graph, node: Node) -> bool:
-    """Whether it is a convolution that alone reads an image of the host."""
+    """True if it is a convolution that alone reads an image of the host."""
     if not isinstance(node.operator, Conv2d) or node.operator.groups != 1:
         return False
     name = node.inputs[0]
@@ -141,7 +141,7 @@ def _is_first(graph: Graph, node: Node) -> bool:
 
 
 def _sees_alike(graph: Graph, node: Node) -> bool:
-    """Whether windows of a convolution see the same from below as from above."""
+    """True if windows of a convolution see the same from below as from above."""
     operator = node.operator
     if not isinstance(operator, Conv2d) or node.inputs[1] not in graph.constants:
         return False
