@@ -66,7 +66,7 @@ class Draft:
 
     @property
     def layer_of(self) -> tuple[int, ...]:
-        """Of each instruction of the program, the number of its (first) layer."""
+        """The number of the layer, or the first layer, of each instruction of the program."""
         return tuple(self.builder.operations[first].layer for first, *_ in self.places)
 
     @property

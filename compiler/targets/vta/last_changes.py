@@ -34,7 +34,7 @@ MOST_EXCHANGED = 360
 """Orders tried in which two LOADs change places."""
 
 FEW_INSTRUCTIONS = 400
-"""Of a program whose LOADs change places one by one: all of it is timed for each."""
+"""A program whose LOADs change places one by one has no more: all of it is timed for each."""
 
 LONG, SHORT = 200, 20
 """Cycles of a wait for a STORE that is worth it: for any program, and where LOAD sets the pace."""
@@ -83,7 +83,7 @@ def without_waits(
 
 
 def _with_loads_exchanged(draft: Draft, config: HardwareConfig, timing: Timing, most: int) -> Draft:
-    """``draft`` with LOADs in the place of the next ones, where it is faster so.
+    """``draft`` with LOADs behind the next ones, or those before them, where it is faster so.
 
     most: orders tried.
     """
