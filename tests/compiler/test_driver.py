@@ -36,7 +36,14 @@ STEPS = (
     *("cached_attention", "differences", "split_products"),
     *("rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels", "head_lanes"),
-    *("split_groups", "own_parts", "align_channels", "select_channels", "own_operands"),
+    *(
+        "split_groups",
+        "two_halves",
+        "own_parts",
+        "align_channels",
+        "select_channels",
+        "own_operands",
+    ),
     "own_borders",
     *(
         "narrow_limits",

@@ -23,8 +23,8 @@ BLOCKS, FIGURES, (RESULT,), (SOURCE,) = (
     PART.results,
     PART.sources,
 )
-ROWS = Rows(2, 12, False, 4, None, 3, 0)
-WINDOWS = Rows(2, 12, False, 4, OwnWindows(2, 1, 1, 8), 1, 0)
+ROWS = Rows(2, 12, False, 4, None, 3, 0, 1)
+WINDOWS = Rows(2, 12, False, 4, OwnWindows(2, 1, 1, 8), 1, 0, 1)
 
 
 def windows(**changes: int) -> Rows:
