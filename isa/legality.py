@@ -15,7 +15,7 @@ SHORT = {
 """Memories with a short form of words in DRAM, and what of a configuration each needs."""
 
 BY_ROWS = ("sram_address", "sram_stride_y", "sram_stride_z", "count_x", "pad_x_before")
-"""What is a multiple of ``SHORT_ROWS`` where as many words of TAB come in a beat."""
+"""Fields that are multiples of ``SHORT_ROWS`` where as many words of TAB come in a beat."""
 
 
 def word_problem(instruction: Instruction) -> str | None:

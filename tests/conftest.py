@@ -46,8 +46,8 @@ THOROUGH = tuple(
     ROOT / "tests" / name
     for name in (
         *("compiler/targets/vta/test_mutants.py", "compiler/targets/vta/test_overlap.py"),
-        *("compiler/targets/vta/test_monotony.py", "compiler/targets/vta/test_plan_record.py"),
-        "compiler/targets/vta/test_roof.py",
+        "compiler/targets/vta/test_monotony_searched.py",
+        *("compiler/targets/vta/test_plan_record.py", "compiler/targets/vta/test_roof.py"),
         *("end_to_end/test_mlperf_tiny.py", "end_to_end/test_whole_networks.py"),
     )
 )

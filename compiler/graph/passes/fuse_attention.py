@@ -37,7 +37,7 @@ WIDEST = 256
 
 @dataclass(slots=True)
 class _Scores:
-    """What is between a product and its softmax, found from the softmax on."""
+    """The nodes between a product and its softmax, found from the softmax on."""
 
     scale: float = 1.0
     bias: str | None = None

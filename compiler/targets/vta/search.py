@@ -115,7 +115,7 @@ def fastest(
         found = _block_by_block(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
-        if len(found.plain) <= FEW_INSTRUCTIONS:
+        if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
             return _with_items_apart(found, planner, activations, timing, given)
     return without_waits(found, planner.config, timing, given)
 
@@ -242,13 +242,12 @@ def _with_items_apart(
     """``best``, or that plan with activations that lie apart, each as fast as its last changes make
     it: where few instructions wait for a place, more of them may be one.
     """
-    plan = best.plan
-    found = without_waits(best, planner.config, timing, effort)
+    found, plan = without_waits(best, planner.config, timing, effort), best.plan
     try:
-        plan = planner.built(plan.choices, plan.gone, replace(plan.placing, apart=True))
+        apart = planner.built(plan.choices, plan.gone, replace(plan.placing, apart=True))
     except NoRoomError:
         return found
-    other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+    other = make_draft(planner, apart, activations, Overlap.LAYERS, timing)
     return min(found, without_waits(other, planner.config, timing, effort), key=_cycles)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a word that a machine left wrong."""
+"""The message for a word that a machine left wrong."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is counted while a text is told."""
+"""Counts of a story: cycles, launches and bytes while a text is generated."""
 
 from dataclasses import astuple
 

@@ -58,7 +58,7 @@ def recognise_gather(state: State, node: Node) -> Value:
 
 
 def _one(state: State, node: Node, axis: int, index: int) -> Value:
-    """What is at one index of a dimension, which goes."""
+    """The elements at one index of a dimension, which is removed."""
     value, tensor = state.integer(node.inputs[0])
     shape, builder = model_shape(state.builder, tensor), state.builder
     if not -shape[axis] <= index < shape[axis]:

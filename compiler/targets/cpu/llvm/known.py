@@ -1,4 +1,4 @@
-"""What is known of an integer from its operands: its value, or bounds and a factor of it."""
+"""The value of an integer, or its bounds and a factor of it, as its operands tell them."""
 
 import math
 

@@ -25,7 +25,7 @@ from dovetail.isa.config import DramTiming, HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.vta_sim.timing import time_program
 
-__all__ = ["Case", "cases", "cycles_of"]
+__all__ = ["Case", "cases", "cycles_of", "dearer"]
 
 TRACE = Trace(CompileOptions())
 
@@ -62,6 +62,15 @@ def cycles_of(graph: Graph, config: HardwareConfig) -> int | None:
     except DoesNotFitError:
         return None
     return part.expected_cycles
+
+
+def dearer(seed: int) -> dict[str, tuple[int, int | None]]:
+    """What a small network takes, before and after, of those raises that cost it cycles."""
+    (case,) = cases(seed, 1, rows=5)
+    before = cycles_of(case.graph, case.config)
+    assert before is not None
+    raised = ((name, cycles_of(case.graph, config)) for name, config in case.raised())
+    return {name: (before, after) for name, after in raised if after is None or after > before}
 
 
 def _accelerator(rng: np.random.Generator) -> HardwareConfig:

@@ -10,19 +10,13 @@ from dovetail.compiler.targets.vta.stream import stream_tiles
 from dovetail.compiler.targets.vta.target import find_vta
 from tests.end_to_end.models import random_network
 
-from .monotony import cases, cycles_of
+from .monotony import dearer
 from .test_stream import lowered
 
 
-@pytest.mark.parametrize("seed", [2, 3, 5])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_more_memory_and_a_faster_bus_never_cost_a_cycle(seed: int) -> None:
-    (case,) = cases(seed, 1, rows=5)
-    before = cycles_of(case.graph, case.config)
-    assert before is not None
-    for name, config in case.raised():
-        after = cycles_of(case.graph, config)
-        assert after is not None, name
-        assert after <= before, name
+    assert not dearer(seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
