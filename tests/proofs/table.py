@@ -87,9 +87,9 @@ PROOFS = (
         name="writes",
         subject="store",
         bench=store.beats,
-        says="each burst that STORE announces gets on W as many beats as announced, in the order "
+        says="each burst that STORE announces gets as many beats on W as announced, in the order "
         "of the bursts, the last one marked; a beat on offer keeps its place, its WLAST and WSTRB; "
-        "a beat first offered after a stop has WSTRB 0, every other none; no slot is used twice",
+        "WSTRB is 0 for beats first offered after a stop, and for no others; no slot is used twice",
         configs=(PLAIN, DEEP, "narrow"),
         assumes="the port takes only what is offered and nothing after a stop; bursts have 1 to "
         "256 beats (proof `cuts`)",
@@ -130,9 +130,9 @@ PROOFS = (
         name="fetch",
         subject="fetch",
         bench=fetch.requests,
-        says="FETCH's n-th burst is all of instruction n and nothing else, stays until it is taken "
-        "or the run is stopped, and none comes after the last; never are more than `fetch_ahead` "
-        "under way",
+        says="FETCH's n-th burst is all of instruction n and nothing else, and stays until it is "
+        "taken or the run is stopped; none comes after the last; at most `fetch_ahead` are under "
+        "way",
         configs=(PLAIN, DEEP),
         assumes="program address and count stay as they are during a run; memory answers no burst "
         "that was not announced",
@@ -150,8 +150,8 @@ PROOFS = (
         name="decoder",
         subject="legality",
         bench=decoder.legality,
-        says="of all 2^512 words the decoder takes those that the manual's rules take, and gives "
-        "them to the unit of their opcode",
+        says="of all 2^512 words the decoder accepts those that the manual's rules accept, and "
+        "gives them to the unit of their opcode",
         configs=(PLAIN, "zynq7020", "ecp5_85", "large", "mixed"),
         steps=0,
         base=1,
@@ -169,7 +169,7 @@ PROOFS = (
         name="queue",
         subject="head_queue",
         bench=queues.head_queue,
-        says="`HeadQueue` gives back what was pushed, in order, nothing lost or twice, and never "
+        says="`HeadQueue` returns what was pushed, in order, each word once, and never "
         "holds more than its depth; `room` and `valid` are exact",
         configs=(PLAIN, "narrow", "zynq7020"),
         assumes="words of 4 bits: the queue never looks into them",
@@ -185,13 +185,13 @@ PROOFS = (
         name="issue",
         subject="issue",
         bench=issue.rules,
-        says="a wait takes a token that is there; tokens there are and those to come are never "
+        says="a wait takes an existing token; tokens, existing and to come, are never "
         "more than `token_max`, and counter + credit + in flight is always `token_max`; no bank "
-        "is held by two units in one role; VECTOR starts reading no bank that it is to write",
+        "is held by two units in one role; VECTOR starts reading no bank that it will write",
         configs=(PLAIN, DEEP, FAST),
         assumes="a unit ends what it began, in order, is free until it is given something, and "
-        "has no more in flight than its latency allows; the queue of instructions in flight gives "
-        "back what was put in (proof `queue`)",
+        "has no more in flight than its latency allows; the queue of instructions in flight "
+        "returns what was put in (proof `queue`)",
         steps=2,
         cover=18,
         bugs=(
@@ -209,7 +209,7 @@ PROOFS = (
         "sum(index * stride)`, for all extents of 12 bits, strides and bases; its flags are exact",
         configs=(PLAIN, DEEP),
         assumes="extents are not 0; a nest starts when none is visited, or in the last cycle of "
-        "one; one operand (they do not see each other)",
+        "one; one operand (operands are independent)",
         cover=36,
         bugs=(
             ("at_end.eq(left == 1)", "at_end.eq(left == 2)"),
@@ -222,8 +222,8 @@ PROOFS = (
         name="block",
         subject="walker",
         bench=walkers.block,
-        says="the cells of a block come x fastest, at `address + z * stride_z + y * stride_y + "
-        "x * stride_x`, for all counts and strides; `last`, `x` and `y` are exact",
+        says="the cells of a block come with x fastest, at `address + z * stride_z + "
+        "y * stride_y + x * stride_x`, for all counts and strides; `last`, `x` and `y` are exact",
         configs=(PLAIN,),
         assumes="counts are not 0",
         cover=20,
@@ -251,7 +251,7 @@ PROOFS = (
         subject="registers",
         bench=host.registers,
         says="the register port keeps AXI4-Lite's rules: one steady OKAY answer for each request, "
-        "none without; settings change by writes to their address alone, byte by byte; a start "
+        "none without; settings change only by writes to their address, byte by byte; a start "
         "is asked for only while nothing runs, a stop only while something does",
         configs=(PLAIN,),
         steps=2,
@@ -267,9 +267,9 @@ PROOFS = (
         name="stopping",
         subject="control",
         bench=host.control,
-        says="the first error of a run stops it; of errors in one cycle the first of the order in "
-        "`isa/priorities.py`; its code and index stay until the next start, whatever comes after; "
-        "a run that was stopped ends as failed, when no burst is left; one that was not, finished",
+        says="the first error of a run stops it (of errors in one cycle, the first in the order of "
+        "`isa/priorities.py`); its code and index stay until the next start, whatever follows; "
+        "a stopped run ends as failed, once no burst is left, and any other as finished",
         configs=(PLAIN, DEEP),
         assumes="a start comes only while nothing runs (proof `registers`)",
         steps=2,
@@ -287,7 +287,7 @@ PROOFS = (
         bench=requantise.front,
         says="before its product, requantisation rounds every int32 to 24 bits, half to even, "
         "takes the scale's 24 bits, and adds their exponents; in fixed point it takes 24 bits of "
-        "the value, doubled or not, or ones alone, and 31 of the multiplier",
+        "the value, doubled or not, or all ones, and 31 of the multiplier",
         configs=(PLAIN, DEEP),
         steps=0,
         base=9,
@@ -306,10 +306,10 @@ PROOFS = (
         name="requantise-back",
         subject="requantize",
         bench=requantise.back,
-        says="behind its product, it rounds the product to 24 bits and that, in its place, to an "
-        "integer, half to even both times, and adds sign and zero point: exact where results have "
-        "20 bits, and once clipped to int8 elsewhere, for every product, exponent and zero point; "
-        "in fixed point half up, and then half away from 0",
+        says="after its product, requantisation rounds the product to 24 bits and, once shifted, "
+        "to an integer, half to even both times, and adds sign and zero point: exact where "
+        "results have 20 bits, and elsewhere once clipped to int8, for every product, exponent "
+        "and zero point; in fixed point it rounds half up, and then half away from 0",
         configs=(PLAIN, DEEP),
         assumes="the product is 0 or has 47 or 48 bits, as of two mantissas; in fixed point it is "
         "at most that of the largest factors",
