@@ -58,8 +58,7 @@ def _find(kind: str) -> Callable[[object], Target]:
         if (error.name or "").split(".")[0] != "llvmlite":
             raise
         raise TargetError(
-            "code for this CPU, for a whole model or what an accelerator leaves of it, is made by "
-            "llvmlite, as PTX is, which is not installed; install the extra: pip install "
-            "'dovetail[cpu]'"
+            "llvmlite, which makes code for this CPU and PTX, is not installed; a model for an "
+            "accelerator needs it where some operators run on the CPU: pip install 'dovetail[cpu]'"
         ) from None
     return found

@@ -11,6 +11,7 @@ from ....quantize.data import Dataset
 from ....quantize.signature import Sample
 from .equalize import equalize
 from .evaluate import Evaluator
+from .joins import unlike_joins
 from .masks import Scores
 from .model import FloatModel
 from .observe import Observer, Range
@@ -52,11 +53,14 @@ class Calibrated:
     held: tuple[Sample, ...]
 
     def decide(self, keep: frozenset[str] = frozenset()) -> Decision:
-        """Quantise all but the nodes named ``keep``.
+        """Quantise all but the nodes named ``keep``, and joins whose operands are too unlike.
 
         Raises ModelError when there is no such node, or nothing to quantise.
         """
-        decided = self.whole if not keep else self._without(keep)
+        kept = self._named(keep)
+        decided = self._without(kept)
+        if unlike := unlike_joins(self.model, decided, self.ranges):
+            decided = self._without(unlike | kept)
         _require_contraction(decided)
         seen = {name: self._range(name) for name in decided.calibrated(self.model)}
         ranges: dict[str, Range] = {}
@@ -67,13 +71,19 @@ class Calibrated:
         chosen = {group: activation_scale(limits) for group, limits in ranges.items()}
         return Decision(decided, {name: chosen[group] for name, group in decided.group.items()})
 
-    def _without(self, keep: frozenset[str]) -> Plan:
+    def _named(self, keep: frozenset[str]) -> dict[str, str]:
+        """First outputs of the nodes named ``keep``, and the reason to keep each float."""
         unknown = sorted(keep - {node.name for node in self.model.nodes})
         if unknown:
             known = ", ".join(n.name for n in self.model.nodes if n.outputs[0] in self.whole.roles)
             raise ModelError(f"no node {unknown[0]!r} to keep float; there are {known}")
-        outputs = {node.outputs[0] for node in self.model.nodes if node.name in keep}
-        return plan(self.model, dict(self.shapes), _floats(self.dtypes), outputs)
+        kept = [node.outputs[0] for node in self.model.nodes if node.name in keep]
+        return dict.fromkeys(kept, "it is kept float")
+
+    def _without(self, kept: Mapping[str, str]) -> Plan:
+        if not kept:
+            return self.whole
+        return plan(self.model, dict(self.shapes), _floats(self.dtypes), kept)
 
     def _range(self, name: str) -> Range:
         """The range that was seen, by one of its group for what was only passed on."""

@@ -4,7 +4,7 @@ A tensor is quantised when a node that becomes an integer operator reads or writ
 a node only moves, pools or joins have one scale: they form a group.
 """
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -14,7 +14,7 @@ from .masks import Scores, find_scores
 from .model import FloatModel
 from .norms import Norm, find_norms
 
-__all__ = ["CONTRACTIONS", "Plan", "Role", "activations", "plan"]
+__all__ = ["CONTRACTIONS", "JOINED", "Plan", "Role", "activations", "plan"]
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -82,12 +82,15 @@ class Plan:
         return tuple(name for name in self.group if name not in passed)
 
 
-def plan(model: FloatModel, shapes: Shapes, floats: Set[str], keep: Set[str] = frozenset()) -> Plan:
+def plan(
+    model: FloatModel, shapes: Shapes, floats: Set[str], keep: Mapping[str, str] | None = None
+) -> Plan:
     """Decide for every node.
 
     shapes: of every tensor.  floats: those of float32.  keep: first outputs of nodes that are to
-    stay float.
+    stay float, and why.
     """
+    keep = keep or {}
     roles: dict[str, Role] = {}
     reasons: dict[str, str] = {}
     scores = find_scores(model, shapes)
@@ -97,8 +100,9 @@ def plan(model: FloatModel, shapes: Shapes, floats: Set[str], keep: Set[str] = f
         role, reason = (Role.NORM, "") if norm else _role(model, shapes, node)
         if role is not None and not {*node.inputs[:1], node.outputs[0]} <= floats:
             role, reason = None, "it computes with other elements than float32"
-        if role is not None and not keep.isdisjoint(_together(node, norm)):
-            role, reason = None, "it is kept float"
+        chosen = [keep[name] for name in _together(node, norm) if name in keep]
+        if role is not None and chosen:
+            role, reason = None, chosen[0]
         if role in (Role.FUNCTION, Role.PAIR):
             for name in operands(model, node):
                 before = None if name in scores.masks else model.producers.get(name)

@@ -216,6 +216,24 @@ def test_tensors_that_are_joined_have_one_scale() -> None:
     check_near(found, model)
 
 
+def test_boxes_and_scores_are_joined_as_floats_at_the_end() -> None:
+    """Their ranges are 48 and 1 in a detector; coordinates alone are joined as bytes."""
+    ends = [("Sigmoid", "c", "score"), ("Sigmoid", "e", "left"), ("Sigmoid", "f", "right")]
+    nodes = [helper.make_node("Conv", ["x", "w1"], [name], pads=[1] * 4) for name in "cef"]
+    nodes += [helper.make_node(kind, [x], [y]) for kind, x, y in ends]
+    nodes += [helper.make_node("Mul", [x, "edge"], [x + "s"]) for x in ("left", "right")]
+    nodes.append(helper.make_node("Concat", ["lefts", "rights"], ["box"], axis=1))
+    nodes.append(helper.make_node("Concat", ["box", "score"], ["all"], axis=1, name="last"))
+    nodes.append(helper.make_node("Flatten", ["all"], ["y"]))
+    constants = {"w1": CONSTANTS["w1"], "edge": np.float32(48)}
+    model = small_model(nodes, SHAPE, constants)
+    found = quantize_model(model, [{"x": random(SHAPE, 12)}])
+    assert found.integer["Concat"] == 1
+    assert dict(found.kept).keys() == {"node 'last' (Concat)", "node 'y' (Flatten)"}
+    (expected,), (value,) = (onnx_runtime(each, random(SHAPE, 12)) for each in (model, found.model))
+    assert np.abs(value - expected)[:, 16 * 64 :].max() < 0.02, "scores"
+
+
 def test_weights_may_share_one_scale() -> None:
     found, model = quantized(node("Relu"), QuantizeOptions(per_channel=False))
     values = {each.name: each for each in found.model.graph.initializer}
