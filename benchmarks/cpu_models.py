@@ -89,7 +89,7 @@ def random_inputs(model: onnx.ModelProto) -> Arrays:
 
 
 def exact_outputs(model: onnx.ModelProto, inputs: Arrays, cache: Path) -> list[NDArray[Any]]:
-    """What the model gives when all of its floats are float64."""
+    """Outputs of the model with all floats in float64."""
     wide_inputs = {
         name: array.astype(np.float64) if array.dtype == np.float32 else array
         for name, array in inputs.items()

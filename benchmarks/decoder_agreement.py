@@ -34,8 +34,8 @@ TEXTS = SHARED / "stories260k" / "texts.json"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a decoder gives along a text: logits ``[tokens, vocabulary]``, and the sum of the
-    negative logarithms of the likelihoods of the tokens that follow.
+    """A decoder's results along a text: logits ``[tokens, vocabulary]``, and the sum of the
+    negative log likelihoods of the tokens that follow.
     """
 
     logits: Array

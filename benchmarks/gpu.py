@@ -92,7 +92,7 @@ def of_dovetail(path: Path, target: str, device: str, options: CompileOptions) -
 
 
 def default_target(device: str) -> str:
-    """What to compile for: the device's kind, by its architecture where that has a target."""
+    """The target for a device: its kind, and its architecture where that has a target."""
     hopper = getattr(open_device(device), "architecture", "") == HOPPER
     return TARGET if hopper else device.partition(":")[0]
 
@@ -124,7 +124,7 @@ def engines_of(
 
 
 def first_line(error: Exception) -> str:
-    """What an engine says, in one line."""
+    """An engine's error in one line."""
     said = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {said}"[:200]
 

@@ -70,7 +70,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Sub": lambda given, a, b: a - b,
     "Transpose": lambda given, x: x.permute(given["perm"]),
 }
-"""What each computes of its attributes and operands."""
+"""The function of each operator, from its attributes and operands."""
 BY_NUMBERS: Mapping[str, Callable[..., Any]] = {"Reshape": _shaped, "Unsqueeze": _widened}
 """Operators whose second operand is a list of numbers, known when they are traced."""
 

@@ -22,7 +22,7 @@ __all__ = ["CHOICES", "TARGET", "candidates", "name_of", "warpgroup_records"]
 
 TARGET = "cuda:sm_90a"
 SECONDS = 120
-"""What a candidate may take, with the compilation of its kernel and of the default's."""
+"""Most seconds for a candidate, including compiling its kernel and the default's."""
 CHOICES = tuple(
     Choice(rows=rows, columns=columns, groups=groups, parts=parts, buffers=buffers)
     for rows, columns, groups, parts, buffers in (

@@ -19,7 +19,7 @@ __all__ = ["SHARED", "ModelFile", "models"]
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"
 SOURCES = (ROOT / "examples" / "networks", ROOT / "compiler" / "front" / "onnx" / "quantize")
-"""What a quantised network depends on."""
+"""Sources that a quantised network depends on."""
 SAMPLES = 4
 
 REAL = {

@@ -1,4 +1,4 @@
-"""What int8 loses with each method and correction, beside ONNX Runtime's quantiser, in one run.
+"""Losses of int8 with each method and correction, and with ONNX Runtime's quantiser, in one run.
 
     python benchmarks/quantisation.py --models ../shared/models
 

@@ -30,7 +30,7 @@ DEVICES = ("sim", "rtl")
 
 
 def differences(sim: LaunchResult, rtl: LaunchResult) -> list[str]:
-    """What is not the same in both results."""
+    """Names of results that differ."""
     found = []
     if not (sim.finished and rtl.finished):
         found.append(f"finished: simulator {sim.finished}, RTL {rtl.finished}")

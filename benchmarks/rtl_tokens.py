@@ -50,7 +50,7 @@ def main(models: tuple[Path, ...], config_name: str, tokens: int, first: int) ->
 
 
 def is_equal(model: Path, target: str, tokens: int, token: int, console: Console) -> bool:
-    """Whether all launches of a text of ``tokens``, which begins with ``token``, are equal."""
+    """True if all launches of a text of ``tokens``, which begins with ``token``, are equal."""
     with console.status(f"compiling {model.name}"):
         module = compile(model, target)
     parts = [part for part in module.parts if isinstance(part, AcceleratorPart)]

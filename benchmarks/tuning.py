@@ -67,7 +67,7 @@ class Running:
     curve: list[float] = field(default_factory=list)
 
     def take(self, values: Values) -> None:
-        """What came of those that wait."""
+        """Take the results that arrived."""
         for candidate in self.waiting:
             measured = values.of(self.problem, candidate)
             assert measured is not None

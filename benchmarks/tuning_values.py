@@ -1,4 +1,4 @@
-"""What candidates cost, each program measured once and kept in a file; searches look it up.
+"""Costs of candidates, each program measured once and kept in a file; searches look them up.
 
     python benchmarks/tuning_values.py < JOBS
 
@@ -43,7 +43,7 @@ class Value:
 
     @property
     def measured(self) -> Measured:
-        """What came of it."""
+        """The result."""
         return Measured(self.cost, self.baseline, self.error)
 
 

@@ -1,4 +1,4 @@
-"""What the user may ask of the compiler beside model and target."""
+"""Options of the compiler besides model and target."""
 
 import os
 from collections.abc import Callable
@@ -26,7 +26,7 @@ code takes about an hour for as many, code that is not in vectors days.
 
 
 class Overlap(Enum):
-    """What may run at one time on the accelerator; each includes those before."""
+    """Work that may overlap on the accelerator; each level includes those before."""
 
     NOTHING = "nothing"
     """One instruction after the other."""
@@ -54,7 +54,7 @@ class Precision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CpuOptions:
-    """What code for CPUs is made for.
+    """Options of code for CPUs.
 
     level: the CPU: ``native``, or a level of ``targets/cpu/arch``.  threads: that it runs on.
     most_work: elements that a run of it may read and write in its loops.

@@ -310,7 +310,7 @@ class HardwareConfig:
         return int(getattr(self, f"{memory.value}_depth"))
 
     def element(self, memory: Memory) -> np.dtype[Any]:
-        """What each lane of a word of ``memory`` is; in PAR there are two, all biases first."""
+        """Data type of each lane of a word of ``memory``; PAR has two, all biases first."""
         return ELEMENTS[memory]
 
     def lanes(self, memory: Memory) -> int:

@@ -38,7 +38,7 @@ class Declared:
 
     @property
     def range(self) -> str:
-        """What is required, in words that hold for every configuration; empty without a range."""
+        """The requirement, in words that hold for every configuration; empty without a range."""
         return self._range(*(x.text if isinstance(x, Limit) else x for x in (self.low, self.high)))
 
     def range_of(self, owner: object) -> str:

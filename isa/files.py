@@ -17,7 +17,7 @@ KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-"""What a path can name that is not a file, and is left alone."""
+"""Things other than files that a path can name, which are left alone."""
 
 
 def replace_file(path: Path, parts: Sequence[Content], mode: int = 0o666) -> None:

@@ -1,4 +1,4 @@
-"""Which words and bytes an instruction touches.
+"""Words and bytes that an instruction touches.
 
 The one source of every address: semantics, bank masks, the dependence analysis and the race checker
 use it.
@@ -184,7 +184,7 @@ def _written(vector: Vector) -> tuple[int, tuple[int, ...]]:
 
 
 def results_written(vector: Vector) -> NDArray[np.bool_]:
-    """Which results, in their order, are written: all but those that windows skip."""
+    """True for results, in their order, that are written: all but those that windows skip."""
     kept = np.ones(int(np.prod(outer_extent(vector))), bool)
     if is_window(vector):
         run = (*vector.extent, 1)[vector.reduction_levels]

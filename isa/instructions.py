@@ -78,7 +78,7 @@ class Multiplier(IntEnum):
 
 
 class Finish(IntEnum):
-    """What VECTOR does with the folded int32 value before it is written."""
+    """Ways in which VECTOR finishes the folded int32 value before it is written."""
 
     NONE = 0
     """Kept; clipped to ``low..high`` when the destination is ACT."""
@@ -89,8 +89,8 @@ class Finish(IntEnum):
     SHIFT = 2
     """``(v + (1 << shift >> 1)) >> shift`` (no wrap inside), then as NONE."""
     CUSTOM = 3
-    """What the configuration's own `finish` makes of ``v`` and ``shift``, then as NONE.  Only where
-    that field names one; its number is the last.
+    """The result of the configuration's own `finish` for ``v`` and ``shift``, then as NONE.  Only
+    where that field names one; its number is the last.
     """
 
 
@@ -110,8 +110,8 @@ class Rounding(IntEnum):
 
 
 class Row(IntEnum):
-    """What VECTOR makes of all lanes of a folded word, and writes to PAR, for all lanes alike, in
-    place of a finish; only where the configuration has `row_parameters`.
+    """Results that VECTOR makes from all lanes of a folded word and writes to PAR, for all lanes
+    alike, in place of a finish; only where the configuration has `row_parameters`.
     """
 
     NONE = 0

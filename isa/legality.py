@@ -1,4 +1,4 @@
-"""Which instructions the hardware takes."""
+"""Rules for instructions that the hardware takes."""
 
 from .config import SHORT_ROWS, HardwareConfig
 from .instruction_formats import VECTOR_LEVELS

@@ -76,7 +76,7 @@ def requantize_fixed(
 def fixed_parameters(
     bias: NDArray[np.integer], multiplier: NDArray[np.integer], power: NDArray[np.integer]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """What PAR holds as bias and scale for ``(x + bias) * multiplier / 2^31 * 2^power``.
+    """Bias and scale of PAR for ``(x + bias) * multiplier / 2^31 * 2^power``.
 
     bias: -2^26 to 2^26 - 1; multiplier: 0 to 2^31 - 1; power: -24 to 7.  All of one shape.
     """

@@ -79,7 +79,7 @@ SDRAM_CHIPS = {chip.name: chip for chip in (MT48LC16M16A2_75,)}
 
 @dataclass(frozen=True, slots=True)
 class SdramTiming:
-    """What the memory controller waits for ``chip``, in cycles of its clock.
+    """Waits of the memory controller for ``chip``, in cycles of its clock.
 
     rcd, rp, ras, rfc, wr: from ACTIVE to a column, PRECHARGE to ACTIVE, ACTIVE to PRECHARGE, AUTO
     REFRESH to the next command, the last WRITE to PRECHARGE.  cas: CAS latency.  refresh: from one

@@ -23,7 +23,7 @@ PARAMETER_BYTES = 4
 def from_short(
     words: Words, memory: Memory, config: HardwareConfig, *, same: bool = False
 ) -> Words:
-    """What LOAD writes for ``words`` uint8[n, short_bytes]: uint8[n, word_bytes]."""
+    """Words that LOAD writes for ``words`` uint8[n, short_bytes]: uint8[n, word_bytes]."""
     if memory is Memory.WGT:
         return from_nibbles(words, config).reshape(len(words), -1).view(np.uint8)
     if memory is Memory.PAR and same:
@@ -37,7 +37,7 @@ def from_short(
 def has_short_form(
     words: Words, memory: Memory, config: HardwareConfig, *, same: bool = False
 ) -> NDArray[np.bool_]:
-    """Which of ``words`` uint8[n, word_bytes], of PAR or TAB, have a short form: bool[n]."""
+    """True for ``words`` uint8[n, word_bytes], of PAR or TAB, with a short form: bool[n]."""
     short = _cut(words, memory, config, same)
     made = from_short(short, memory, config, same=same)
     fits: NDArray[np.bool_] = (made == words).all(axis=1)

@@ -115,7 +115,7 @@ def _fields(parts: NDArray[np.uint64], layout: Format) -> Columns:
 
 
 def _nothing_above(parts: NDArray[np.uint64], used: int) -> NDArray[np.bool_]:
-    """Whether the reserved bits are 0."""
+    """True where the reserved bits are 0."""
     part, shift = divmod(used, 64)
     rest = parts[:, part:].copy()
     if rest.size:
@@ -157,7 +157,7 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
 
 
 def _rounded(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
-    """Whether a VECTOR may have its rounding."""
+    """True where a VECTOR may have its rounding."""
     rounding = field["rounding"]
     wide = (rounding == Rounding.WIDE) & (field["destination"] == SIDES.index(Memory.ACC))
     fixed = config.fixed_rounding & (rounding == Rounding.FIXED)
@@ -165,7 +165,7 @@ def _rounded(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bo
 
 
 def _windows(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
-    """Whether a LOAD with a step may have it."""
+    """True where a LOAD may have its step."""
     bus = config.bus_bytes
     fits: NDArray[np.bool_] = (field["memory"] == Memory.ACT.code) & (field["step"] >= bus)
     fits &= (field["pad_x_before"] == 0) & (field["pad_x_after"] == 0)

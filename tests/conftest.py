@@ -53,7 +53,7 @@ THOROUGH = tuple(
 )
 """Tests among them of how good a plan is, or of faults put into the best one."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
-"""What gives a headless Chromium WebGPU, computed by the CPU."""
+"""Options that give a headless Chromium WebGPU, computed by the CPU."""
 
 # The same examples every time, and no time limit: machines differ.
 settings.register_profile(
@@ -76,7 +76,7 @@ gc.set_threshold(50_000, 10, 10)
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays to the end: circles are not looked for in it again."""
+    """Keep all that is imported and collected: circles are not looked for in it again."""
     gc.freeze()
 
 
@@ -203,7 +203,7 @@ def quick_builds() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_waits_for_disks() -> Iterator[None]:
-    """What tests write need not outlive the machine."""
+    """Writes are not flushed to disk: files need not outlive the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield

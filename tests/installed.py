@@ -24,7 +24,7 @@ SPACE = '[base]\nconfig = "small.toml"\n[hardware]\nblock = [4, 8]\nbus_bytes = 
 MOST_MEGABYTES, MOST_HELP_SECONDS, MOST_IMPORT_SECONDS = 170, 0.15, 0.1
 TRIES = 5
 NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
-"""What a new environment has by itself."""
+"""Packages that a new environment has already."""
 
 
 @dataclass(frozen=True, slots=True)

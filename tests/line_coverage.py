@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 APART = ("compiler/cli/profile/", "compiler/cli/explore/", "compiler/benchmark/")
-"""What draws pictures for the command line."""
+"""Folders that draw pictures for the command line."""
 DEPTH = 2
 """Folders that name a part."""
 SUMS = ("num_statements", "covered_lines", "num_branches", "covered_branches")

@@ -1,4 +1,4 @@
-"""What several tests need and takes long to make: made once in a run of the suite."""
+"""Expensive things that several tests need: made once in a run of the suite."""
 
 import fcntl
 import json

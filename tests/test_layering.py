@@ -54,7 +54,7 @@ ALLOWED = {
     "compiler/__main__.py": ("dovetail", "numpy", "click", "rich"),
     "package": ("dovetail",),
 }
-"""What each may import beside the standard library and itself; the longest match decides."""
+"""Imports allowed to each besides the standard library and itself; the longest match decides."""
 
 COMMON = ("errors", "dtypes", "options", "pipeline")
 SHARED = (*COMMON, "graph", "loops", "define", "schedule", "program", "processes")
@@ -84,11 +84,11 @@ COMPILER_PARTS = {
     "__init__.py": ("driver", "options"),
     "__main__.py": ("cli",),
 }
-"""What each part of the compiler may import of it; two targets never meet."""
+"""Imports allowed to each part of the compiler from it; two targets never meet."""
 FREE = ("cli",)
-"""What may import all of it."""
+"""Parts that may import all of it."""
 SHOWN = ("target", "table", "llvm")
-"""What of ``targets/`` is not inside one target."""
+"""Modules of ``targets/`` that are not inside one target."""
 
 
 def imports(path: PurePosixPath, source: str) -> Iterator[tuple[int, str, bool]]:

@@ -1,4 +1,4 @@
-"""What needs an optional package says so, and names an extra that brings it."""
+"""Commands that need an optional package say so, and name an extra that brings it."""
 
 import multiprocessing
 import re
@@ -21,7 +21,7 @@ from dovetail.vta_hw.build import verilator_directory
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 DISTRIBUTIONS = {"serial": "pyserial"}
-"""What is installed, where it is called otherwise than what is imported."""
+"""Names under which packages are installed, where they differ from the import."""
 
 
 def board(folder: Path) -> object:

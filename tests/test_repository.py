@@ -7,6 +7,7 @@ import subprocess
 import tokenize
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -24,8 +25,8 @@ PAGES = sorted(
 PLACES = ("", "compiler", "compiler/targets", "compiler/targets/cpu", "compiler/targets/vta")
 """Where paths in pages begin."""
 TARGET = re.compile(r"^([a-z][a-z-]*):.*?(?:## (.*))?$", re.MULTILINE)
-BEGINNINGS = re.compile(r"\s*(Of|That|Those) ")
-"""Words that say whose a thing is before what it is."""
+BEGINNINGS = re.compile(r"\s*(What|Of|That|Those|Whether|Which)\b")
+"""First words of docstrings that do not say what a thing is."""
 AVOIDED = {
     r"(?<![Tt]here )\b(is|are) no (?!longer|faster|larger|smaller|more|less|other|better|worse"
     r"|substitute)(?=[a-z])": "is not a",
@@ -145,7 +146,8 @@ def test_every_source_says_what_it_owns() -> None:
 
 def test_docstrings_say_first_what_a_thing_is() -> None:
     found = []
-    for path in [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]:
+    others = [(ROOT / name).rglob("*.py") for name in ("tests", "benchmarks", "examples")]
+    for path in chain(sources(), *others):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Expr(value=ast.Constant(value=str(text))) if BEGINNINGS.match(text):

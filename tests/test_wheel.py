@@ -97,7 +97,7 @@ def test_every_file_of_the_sources_is_in_it(unpacked: Path) -> None:
 
 
 def outside(code: str, unpacked: Path, model: Path, folder: Path) -> str:
-    """What ``code`` prints when the package is the wheel's content."""
+    """Output of ``code`` when the package is the wheel's content."""
     done = subprocess.run(
         [sys.executable, "-c", code, str(unpacked), str(model)],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(unpacked)},

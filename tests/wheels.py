@@ -1,4 +1,4 @@
-"""Whether every dependency has a wheel, on each Python and kind of processor: ``make wheels``.
+"""True if every dependency has a wheel, on each Python and kind of processor: ``make wheels``.
 
     python -m tests.wheels [3.14 ...]
 

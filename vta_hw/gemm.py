@@ -179,8 +179,8 @@ class Gemm(wiring.Component):
         return ~accumulate & (walker.index_zero | ~reduction).all(), offset, zero
 
     def _addends(self, m: Module, inputs: Value, offset: Value) -> tuple[Value, Value]:
-        """What even and odd lanes add to their products: ``offset`` times the sum of the inputs,
-        and what puts halves of paired products right.
+        """Values that even and odd lanes add to their products: ``offset`` times the sum of the
+        inputs, and the correction for halves of paired products.
         """
         shape = signed(addend_bits(self._config))
         arrives = 4 if self._deep else 1

@@ -227,7 +227,7 @@ class Issue(wiring.Component):
         return enough
 
     def _hazard(self, m: Module, head: Value, ending: Value) -> Value:
-        """Whether VECTOR's head reads a bank that VECTOR instructions in flight write."""
+        """True if VECTOR's head reads a bank that VECTOR instructions in flight write."""
         writes = {}
         for role, field in (("act_write_banks", None), ("acc_banks", "destination")):
             counts = []
@@ -256,7 +256,7 @@ class Issue(wiring.Component):
 
 
 def _overlap(claims: dict[str, Value], others: dict[str, Value]) -> Value:
-    """Whether a bank is in both."""
+    """True if a bank is in both."""
     return Cat(*(claims[role] & others[role] for role in claims if role in others)).any()
 
 

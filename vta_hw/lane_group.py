@@ -154,7 +154,7 @@ class LaneGroup(wiring.Component):
         places: list[Value],
         keep: Value,
     ) -> list[Value]:
-        """What is written, in cycle ``add``.
+        """Values to write, in cycle ``add``.
 
         Of the slots at most ``write - read`` before this one, those of the same word have not
         written it when it reads.  The last of them counts.

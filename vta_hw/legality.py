@@ -1,4 +1,4 @@
-"""Which instruction words the hardware refuses; the same as ``dovetail.isa.legality``."""
+"""Instruction words that the hardware refuses; the same as ``dovetail.isa.legality``."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ ALIGNED = ("dram_address", "dram_stride_y", "dram_stride_z")
 
 
 class Legality(wiring.Component):
-    """Whether ``word`` is a legal instruction of this configuration, and whose; combinational.
+    """Tells if ``word`` is a legal instruction of this configuration, and whose; combinational.
 
     Members
     -------
@@ -120,7 +120,7 @@ class Legality(wiring.Component):
         return ~illegal
 
     def _bad_rounding(self, fields: Value) -> Value:
-        """Whether a VECTOR's rounding is none of this configuration's."""
+        """True if a VECTOR's rounding is none of this configuration's."""
         if not self._config.row_parameters:
             return fields.rounding >= (
                 Rounding.WIDE if self._config.fixed_rounding else Rounding.FIXED

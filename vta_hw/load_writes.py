@@ -116,8 +116,8 @@ def _write_rows(
 
 
 def parameters_of(value: Value, short: Value, same: Value) -> list[Value]:
-    """What biases and scales of PAR get of a beat: all of it, or, where a word is ``short``, no
-    bias; or of the same bias and scale in all lanes, if a beat has both, one of its halves each.
+    """Biases and scales of PAR from a beat: all of it, or no bias where a word is ``short``; or, of
+    the same bias and scale in all lanes, one of its halves each, if a beat has both.
     """
     bits = len(value)
     bias, scale = value & ~(short & ~same).replicate(bits), value

@@ -52,8 +52,8 @@ class WritePort(wiring.Signature):
 
     @staticmethod
     def of_pieces(data: Value, width: int, first: int, count: int, run: int = 1) -> Value:
-        """What of ``data`` some pieces of ``width`` bits get, from piece ``first`` on; so many in a
-        ``run`` get the same.
+        """Pieces of ``width`` bits of ``data``, from piece ``first`` on; so many in a ``run`` get
+        the same.
         """
         apart = len(data) // width
         places = (k // run % apart for k in range(first, first + count))

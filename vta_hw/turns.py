@@ -1,4 +1,4 @@
-"""Which elements of a word the lanes of the vector unit take in which turn."""
+"""Elements of a word that the lanes of the vector unit take in each turn."""
 
 from dovetail.isa.config import HardwareConfig
 

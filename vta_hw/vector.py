@@ -156,8 +156,8 @@ class Vector(wiring.Component):
     def _window(
         self, m: Module, walker: NestWalker, current: Value, folded: Value, ends: Value
     ) -> tuple[Value, Value, Value]:
-        """Whether the element begins a sum; whether that sum goes on from the columns before;
-        whether the result that it ends is skipped.
+        """True if the element begins a sum; if that sum goes on from the columns before; if the
+        result that it ends is skipped.
         """
         window = (current.fold == Fold.MAC) & (current.multiplier == Multiplier.WINDOW)
         level = folded + 1
@@ -351,5 +351,5 @@ class Vector(wiring.Component):
 
 
 def _is_pair(instruction: Value) -> Value:
-    """Whether elements are multiplied in pairs."""
+    """True if elements are multiplied in pairs."""
     return (instruction.fold == Fold.MAC) & (instruction.multiplier == Multiplier.PAIR)

@@ -79,7 +79,7 @@ class BlockWalker(wiring.Component):
         return m
 
     def _steps(self, m: Module, name: str, count: Value, step: Value) -> tuple[Value, Signal]:
-        """Whether an index goes on in this cycle, if it has to ``step``; whether it is its last."""
+        """True if an index goes on in this cycle, if it has to ``step``; and if it is its last."""
         only, last = Signal(name=f"only_{name}"), Signal(name=f"last_{name}")
         whole, left = Signal(13, name=f"whole_{name}"), Signal(13, name=f"left_{name}")
         with m.If(self.start):

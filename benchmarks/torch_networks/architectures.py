@@ -115,4 +115,4 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
         "picture", {**PICTURE, "image_size": [32, 32], "num_detection_tokens": 4}
     ),
 }  # fmt: skip
-"""What each reads, and its configuration; the name of that is the model's first word."""
+"""Kind and configuration of each model's inputs; its first word names the configuration."""

@@ -140,8 +140,8 @@ def _difference(found: Array, wanted: Array) -> float:
 
 
 def _count(figures: Figures, module: Module, result: RunResult) -> None:
-    """What the accelerator did; nothing where no part is for it.  Its own counter of products also
-    has those by which it moves channels.
+    """Add the accelerator's figures, if a part is for it.  Its own counter of products also counts
+    those that move channels.
     """
     if result.cycles is None:
         return

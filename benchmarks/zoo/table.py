@@ -56,6 +56,6 @@ def summary(rows: list[Figures]) -> str:
 
 
 def reasons(rows: list[Figures]) -> list[str]:
-    """What stands in the way, the most frequent first."""
+    """Reasons why networks do not run whole, the most frequent first."""
     counted = Counter(_short(each) for each in rows if each.where)
     return [f"{count} x {reason}" for reason, count in counted.most_common()]

@@ -11,7 +11,7 @@ GPUS = ("opencl", "cuda", "webgpu")
 """Targets whose modules are kernels."""
 
 ON_CPU = ("threads", "cpu_level", "no_winograd", "most_work")
-"""What code for the CPU is made for: that of a whole model, or of what an accelerator leaves."""
+"""Options of code for the CPU: for a whole model, or for the part that an accelerator leaves."""
 
 TARGETS = {
     **dict.fromkeys(("plans", "effort"), ("vta",)),

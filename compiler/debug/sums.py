@@ -297,7 +297,7 @@ def _taps(
 def _weight_cause(
     session: Session, part: _Part, word: int, lane: int, has: int, wanted: int
 ) -> tuple[int, str]:
-    """Whether the wrong tile was loaded, or another one is read."""
+    """The cause: the wrong tile was loaded, or another one is read."""
     writer = session.writer(Memory.WGT, word)
     text = f"weight {has} in wgt {word}, input lane {lane}; the model has {wanted}"
     if one_constant(session, Memory.WGT, part.index) and writer.instruction:

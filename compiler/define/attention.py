@@ -185,7 +185,7 @@ class _Writer:
         return Allocate(sum_, body)
 
     def mean(self, r: Expr, e: Indices) -> Stmt:
-        """What the values of these columns add to an element of the result."""
+        """The statement that adds these columns' values to an element of the result."""
 
         def add(c: Expr) -> Stmt:
             _, column = self.inside(r, c)

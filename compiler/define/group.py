@@ -112,7 +112,7 @@ class _GroupWriter:
         return block(body, *map(self.border, self.bordered))
 
     def border(self, name: str) -> Stmt:
-        """What lies around the elements of an output."""
+        """The border around the elements of an output."""
         node, buffer = self.bordered[name], self.outputs[name]
         operator, value = node.operator, self.scalar(node.inputs[1])
         assert isinstance(operator, PadTensor)
@@ -154,7 +154,7 @@ class _GroupWriter:
         return Store(self.outputs[name], inside, self.value(node.inputs[0], indices))
 
     def statement(self, build: Callable[[], Stmt]) -> Stmt:
-        """What ``build`` makes, in which values that are used again have names."""
+        """The statement that ``build`` makes, with names for values that are used again."""
         outer, outer_bound = self.bindings, self.bound
         self.bindings, self.bound = [], {}
         body = build()
@@ -235,7 +235,7 @@ def _indices(variables: tuple[str, ...], shape: tuple[int, ...]) -> Indices:
 
 
 def _followers(nodes: Sequence[Node], name: str) -> set[str]:
-    """What is computed from tensor ``name`` within the group."""
+    """Tensors of the group that are computed from tensor ``name``."""
     found = {name}
     for node in nodes:
         if found.intersection(node.inputs):

@@ -1,4 +1,4 @@
-"""Which designs are tried: all of a space, or those that a search asks for."""
+"""Choice of the designs to try: all of a space, or those that a search asks for."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol

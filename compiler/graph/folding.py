@@ -1,4 +1,4 @@
-"""Which results of constants are worth computing while a model is compiled, and what that takes."""
+"""Choice of constant results that are worth computing at compile time, and the work for it."""
 
 from collections.abc import Sequence
 from math import prod

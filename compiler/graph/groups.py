@@ -1,4 +1,4 @@
-"""Which nodes become one loop nest: producers join the group of their consumers.
+"""Groups of nodes that become one loop nest: producers join the group of their consumers.
 
 Every group has one result, that of its last node, and at most one anchor: a node with loops of its
 own (a reduction, a contraction, ...).  Going from the last node to the first, a node joins a group
@@ -46,7 +46,7 @@ class _Group:
     nodes: list[Node] = field(default_factory=list)
     anchor: Node | None = None
     guarded: bool = False
-    """Whether a node reads its operands under a condition, where values are not shared."""
+    """True if a node reads its operands under a condition, so that values are not shared."""
 
 
 def group_nodes(graph: Graph) -> tuple[tuple[Node, ...], ...]:

@@ -96,7 +96,7 @@ class Placed:
 
     @property
     def own(self) -> tuple[bool, ...]:
-        """Whether the accelerator runs each node, in the order of the nodes."""
+        """True for each node that the accelerator runs, in the order of the nodes."""
         return tuple(level % 2 == 1 for level in self.levels)
 
 

@@ -39,7 +39,7 @@ class Rebuilding:
                 self.names[name] = self.builder.constant(name, self.graph.constants[name])
 
     def tensor(self, name: str) -> str:
-        """What tensor ``name`` is called now."""
+        """The present name of tensor ``name``."""
         if name not in self.names:
             constant = self.graph.constants[name]
             self.names[name] = self.builder.constant(name, constant)

@@ -18,7 +18,7 @@ REACH = 3
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """What a pattern sees: the graph as it was before this round, and where new nodes go.
+    """The graph as a pattern sees it, before this round, and a place for new nodes.
 
     Nodes that a pattern adds are placed before those that come after the matched one.
     """
@@ -97,7 +97,7 @@ def _round(graph: Graph, patterns: Sequence[Pattern], reach: int) -> Graph | Non
 def _match(
     rewriter: Rewriter, patterns: Sequence[Pattern], node: Node, replaced: Container[str]
 ) -> str | None:
-    """What the first pattern that matches puts in the node's place; the builder has its nodes.
+    """The replacement of the node by the first pattern that matches; its nodes are in the builder.
 
     replaced: tensors in whose place this round has put others, which a later round may take.
     """

@@ -42,7 +42,7 @@ class _Node(Protocol):
 
 
 class _Graph(Protocol):
-    """What the printer reads of ``ir.Graph``, which shows itself by this module."""
+    """The part of ``ir.Graph`` that the printer reads; ``Graph`` prints itself by this module."""
 
     @property
     def inputs(self) -> tuple[str, ...]: ...

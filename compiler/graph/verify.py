@@ -1,4 +1,4 @@
-"""What every graph must satisfy beyond its types, which ``Graph`` checks when it is made."""
+"""Checks of a graph beyond its types, which ``Graph`` checks when it is made."""
 
 import numpy as np
 

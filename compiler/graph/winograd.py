@@ -1,4 +1,4 @@
-"""Which convolutions are computed by Winograd's tiles, and their weights.
+"""Choice of convolutions that are computed by Winograd's tiles, and their weights.
 
 Those of floats become less exact, those of bytes not.
 

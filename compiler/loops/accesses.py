@@ -44,7 +44,7 @@ class Access:
     reads: bool
     writes: bool
     function: BinaryFunction | None
-    """What an update combines with; None for plain reads and stores."""
+    """The function that an update combines with; None for plain reads and stores."""
     loops: tuple[For, ...]
     """Around it, inside the statement that was asked about, outermost first."""
     bounds: Bounds
@@ -57,7 +57,7 @@ class Access:
     lets: frozenset[str]
     """The variables of lets inside the statement that nothing is put in for."""
     conditional: bool
-    """Whether it may not happen although ``bounds`` hold."""
+    """True if it may not happen although ``bounds`` hold."""
 
     def commutes(self, other: "Access") -> bool:
         """True if their order does not matter, on one element."""

@@ -53,7 +53,7 @@ class Linear:
         return Linear(self.constant + offset, self.terms)
 
     def coefficient(self, name: str) -> int:
-        """What the variable ``name`` is multiplied with."""
+        """The factor of the variable ``name``."""
         return self.terms.get(Variable(name), 0)
 
     def at(self, values: Mapping[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""What the functions of expressions compute on single values, exactly.
+"""Exact results of the functions of expressions, on single values.
 
 Values are Python bools for bool, Python ints for integers, NumPy scalars of their dtype for floats.
 """

@@ -72,7 +72,7 @@ class _ConflictError(GraphError):
 
 
 def barrier_conflict(body: Stmt, intrinsics: Intrinsics | None = None) -> str | None:
-    """What the threads of one block may do to an element in no order; None if they do not.
+    """Conflict of a block's threads over one element, in no order, in words; None if there is none.
 
     body: what a block runs.  Raises GraphError for a barrier where threads of a block may part.
     """

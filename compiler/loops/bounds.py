@@ -1,4 +1,4 @@
-"""What is known of the values of indices: ranges of variables, and guards.
+"""Facts about the values of indices: ranges of variables, and guards.
 
 ``Bounds`` is what holds at a place in a program.  Its ranges come from the extents of the loops
 around the place; its facts, forms that are at most 0, from conditions and from extents that are not

@@ -1,4 +1,4 @@
-"""Which instances of accesses touch the same element.
+"""Instances of accesses that touch the same element.
 
 Two accesses in iterations ``x`` and ``x + d`` of the loops around both touch one element where
 their indices are equal in every dimension.  That, with the ranges of all loops, the guards, and
@@ -168,7 +168,7 @@ class _System:
         return constant, {key: factor for key, factor in terms.items() if factor}
 
     def unknowns(self, side: str, atom: Expr) -> Iterable[tuple[_Key | None, int]]:
-        """What an atom is the sum of."""
+        """The terms of an atom that is a sum."""
         match atom:
             case Binary(function=BinaryFunction.MOD, left=inner, right=Constant(value=by)):
                 simplifier = self.simplifiers[side]

@@ -10,20 +10,20 @@ from .ir import Function, Invoke
 __all__ = ["BARRIER", "PREFETCH", "WAIT", "WAIT_BEFORE", "Intrinsic", "by_name"]
 
 PREFETCH = "prefetch"
-"""What ``Invoke`` names to have a region brought near that will soon be read.
+"""Name in ``Invoke`` that brings near a region that will soon be read.
 
 It reads and writes nothing, and the region need not be in its buffer; targets may leave it out.
 """
 
 BARRIER = "barrier"
-"""What ``Invoke`` names, without operands, where the threads of a block wait for each other.
+"""Name in ``Invoke``, without operands, of the place where a block's threads wait for each other.
 
 What it means for the order of accesses, and where it may stand, is in ``barriers.py``.
 """
 
 
 WAIT = "wait"
-"""What ``Invoke`` names, without operands, where each thread's asynchronous copies end.
+"""Name in ``Invoke``, without operands, of the wait for a thread's own asynchronous copies.
 
 It makes no thread wait for another: a barrier after it does.  See ``barriers.py``.
 """

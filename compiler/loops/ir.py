@@ -71,7 +71,7 @@ REDUCTIONS = frozenset(
         BinaryFunction.XOR,
     }
 )
-"""What ``Update`` may combine with."""
+"""Functions that ``Update`` may combine with."""
 
 
 @dataclass(frozen=True, slots=True)

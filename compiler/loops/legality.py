@@ -1,4 +1,4 @@
-"""Which changes of order keep the meaning of a program."""
+"""Changes of order that keep the meaning of a program."""
 
 from collections.abc import Mapping, Sequence
 

@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What a statement touches, of buffers that are not allocated in it.
+    """Places that a statement touches, in buffers that are not allocated in it.
 
     extents: of the loops in it, of those that are constant.  unknown: its other variables.
     """

@@ -1,4 +1,4 @@
-"""What compiling a model may take: work and elements, which are counted, time and memory.
+"""Limits of compiling a model: work and elements, which are counted, time and memory.
 
 Counts are the same on every machine: a model that is refused by one is refused everywhere.
 """
@@ -91,7 +91,7 @@ class Watch:
 
 @dataclass(slots=True)
 class Budget:
-    """What an import has used up of ``watch.limits``; ``where`` says the model's node."""
+    """An import's use of ``watch.limits``; ``where`` names the model's node."""
 
     watch: Watch = field(default_factory=Watch)
     steps: int = 0
@@ -103,7 +103,7 @@ class Budget:
 
     @property
     def limits(self) -> Limits:
-        """What there is to use up."""
+        """Limits that remain."""
         return self.watch.limits
 
     def grant(self, model_bytes: int) -> None:

@@ -24,7 +24,7 @@ HOPELESS = 4
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What became of the process that had an argument, in words."""
+    """The fate of a process that had an argument, in words."""
 
     how: str
 
@@ -64,7 +64,7 @@ class ProcessPool(Generic[Name, Argument]):
     def run(
         self, request: Request[Name, Argument]
     ) -> Generator[tuple[Name, Any | Raised | Lost], None, None]:
-        """What comes of arguments, as calls end; arguments are asked for as processes get free.
+        """Results of arguments, as calls end; arguments are asked for as processes get free.
 
         It ends when no call is under way and no argument is given.
         """

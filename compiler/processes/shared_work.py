@@ -76,7 +76,7 @@ class SharedWork(Generic[Task, Built]):
             self._start(self._serve, worker)
 
     def results(self) -> list[Built]:
-        """What came of all tasks, in the order in which they were added.
+        """Results of all tasks, in the order in which they were added.
 
         Raises what ``build`` raised.
         """

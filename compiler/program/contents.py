@@ -1,4 +1,4 @@
-"""Which tensor each byte of a program's memories holds."""
+"""The tensor that each byte of a program's memories holds."""
 
 from dataclasses import dataclass, field
 
@@ -47,7 +47,7 @@ class Contents:
         return (start, "") if start < end else None
 
     def rename(self, new: str, old: str) -> None:
-        """What is called ``new`` is called ``old`` now; the old one is nowhere."""
+        """Rename tensor ``new`` to ``old``; the former ``old`` is nowhere."""
         for space, held in self.spaces.items():
             self.spaces[space] = [
                 (first, last, old if tensor == new else tensor)

@@ -39,7 +39,7 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """What a target brings to its programs.
+    """Parts of a program's lowering that depend on the target.
 
     lower: gives the loop program of a group of nodes; raises UnsupportedOperatorError.
     intrinsics: that functions may call.  threads: that share the loops.  most_work: elements that

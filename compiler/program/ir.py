@@ -44,7 +44,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stride:
-    """What a loop adds to an address: ``bytes`` in each iteration; alternating: in odd ones only.
+    """Addition of a loop to an address: ``bytes`` in each iteration; alternating: in odd ones only.
 
     depth: of the loop; 0 is the outermost.
     """

@@ -142,7 +142,7 @@ class _Checker:
                 raise GraphError(f"{name} writes {operand.tensor} on several threads at a time")
 
     def skip(self, loop: Loop, indices: tuple[int, ...], first: int, behind: int) -> None:
-        """What iterations from ``first`` to before ``behind`` write to slices, all at once."""
+        """Check at once what iterations from ``first`` to before ``behind`` write to slices."""
         depth = len(indices)
         for name, operand, size, inner in self.writes(loop.calls, depth + 1, {}):
             place = operand.place

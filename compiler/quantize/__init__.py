@@ -1,4 +1,4 @@
-"""What quantisation needs beside a model's file: data, accuracy, corrections, bounds.
+"""Needs of quantisation besides a model's file: data, accuracy, corrections, bounds.
 
 Nothing here knows a file format: models are functions from samples to outputs, layers are arrays.
 """

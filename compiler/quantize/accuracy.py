@@ -37,7 +37,7 @@ class Accuracy:
 
     @property
     def drop(self) -> float:
-        """What int8 loses: of the first metric, or of agreement where nothing is labelled."""
+        """Loss of int8 in the first metric, or in agreement where nothing is labelled."""
         for name, value in self.exact.items():
             return value - self.quantized[name]
         return 1 - self.agreement

@@ -1,4 +1,4 @@
-"""What each tensor and each layer's weights lose, alone, and in which order layers become float."""
+"""Losses of each tensor and each layer's weights, and the order in which layers become float."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Kind", "Loss", "worst_first"]
 
 
 class Kind(StrEnum):
-    """What is int8."""
+    """Things that can be int8."""
 
     TENSOR = "tensor"
     WEIGHTS = "weights"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is lost where one thing alone is int8, and all else float.
+    """The loss where one thing alone is int8, and everything else float.
 
     name: of the tensor, or of the layer with the weights.  layers: it is float when all of these
     are.  own: the change of the tensor, or of what the layer computes, ``|q - f| / |f|`` (2-norms).

@@ -1,4 +1,4 @@
-"""What a float model takes, and one set of inputs for it."""
+"""Inputs of a float model, and one set of values for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

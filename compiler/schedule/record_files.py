@@ -32,7 +32,7 @@ SHIPPED = Path(__file__).parents[1] / "tune" / "records.json"
 """The records that come with this project."""
 
 Fields = Mapping[str, type]
-"""What records of a kind have at least."""
+"""Fields that every record of a kind has."""
 Entry = Mapping[str, Any]
 
 

@@ -31,7 +31,7 @@ class Target(Protocol):
         ...
 
     def plan(self, model: Imported) -> Plan:
-        """Which pieces of the graph it runs, and why; the CPU runs the others.
+        """Pieces of the graph that it runs, with reasons; the CPU runs the others.
 
         Raises UnsupportedOperatorError, ModelError when it runs nothing of it.
         """

@@ -32,7 +32,7 @@ def _named(name: str, scale: Array, total: Array) -> Array:
 
 
 def widened(values: Array, bias: Array, scale: Array, zero_point: int = 0) -> Symbols:
-    """What REQUANTIZE makes of integers with the rounding WIDE; bias, scale: words of PAR."""
+    """Results of REQUANTIZE from integers with the rounding WIDE; bias, scale: words of PAR."""
     bits = np.ascontiguousarray(scale).view(np.int32)
     return integers(function(digest("wide", zero_point), balanced(values + bias), bits))
 

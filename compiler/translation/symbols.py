@@ -77,7 +77,7 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What PAR holds for results, whichever way they are rounded: int32 and float32.
+    """Words of PAR for results, however they are rounded: int32 and float32.
 
     made: where VECTOR has written them: there the words of bias and scale are elements of the field
     that stand for what depends on the inputs.
@@ -181,7 +181,7 @@ def constants(x: Array) -> Symbols:
 
 
 def words_of(x: Symbols) -> Array:
-    """What four bytes each, from the lowest on, are as a word: [..., 4 * N] to int64[..., N].
+    """Words of four bytes each, from the lowest on: [..., 4 * N] to int64[..., N].
 
     Known bytes are the word itself, others one of 31 bits that stands for them.
     """
@@ -266,5 +266,5 @@ def _of_known(made: Symbols, table: Array, x: Symbols, other: Symbols, known: Ar
 
 
 def is_constant(x: Symbols) -> Array:
-    """Which elements are known integers."""
+    """True for elements that are known integers."""
     return np.array(TABLES.constant)[x.tables] & (x.tables != NOT_A_BYTE)

@@ -1,4 +1,4 @@
-"""Whether the program of an accelerator's part computes its graph, for every input."""
+"""Proof that the program of an accelerator's part computes its graph, for every input."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -86,7 +86,7 @@ def validate(
 
 
 def _inexact(part: AcceleratorPart) -> str:
-    """Which layers are known to differ for some pairs of bytes, as a subordinate clause."""
+    """Layers known to differ for some pairs of bytes, as a subordinate clause."""
     layers = [f"{x.name!r} (pairs: {x.inexact_pairs})" for x in part.layers if x.inexact_pairs]
     if not layers:
         return ""

@@ -76,7 +76,7 @@ def vector(state: State, instruction: Vector) -> None:
 
 
 def _row(state: State, x: Symbols, vector: Vector, outer: tuple[int, ...]) -> None:
-    """What all lanes of each result leave in PAR, for all lanes alike; x: [results, lanes]."""
+    """Write to PAR the result of all lanes, for all lanes alike; x: [results, lanes]."""
     par_depth = state.config.par_depth
     places = nest(vector.destination_address, outer, vector.destination_stride, par_depth)
     shape = x.values.shape

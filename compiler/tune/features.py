@@ -27,7 +27,7 @@ NEAR = 3
 TOTALS = 17
 LENGTH = TOTALS + LEVELS + ACCESSES * (3 + NEAR + LEVELS)
 MULTIPLY_ADDS, LOADS, LATENCY = 2, 2, 4
-"""What a core starts in a cycle, and the cycles until a result is there, for an estimate."""
+"""Operations that a core starts in a cycle, and cycles until a result is there, for an estimate."""
 
 Loop = tuple[str, int, LoopKind]
 
@@ -74,7 +74,7 @@ class _Leaf:
 
     @property
     def cycles(self) -> float:
-        """What arithmetic, loads and the latency of sums take at least, of all steps."""
+        """Least cycles of arithmetic, loads and the latency of sums, for all steps."""
         arithmetic = self.of(LoopKind.UNROLLED) * max(self.operations, 1) / MULTIPLY_ADDS / 2
         return self.steps * (0.5 + max(arithmetic, self.loads_of_step / LOADS, LATENCY))
 

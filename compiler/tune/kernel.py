@@ -98,7 +98,7 @@ class Kernel:
         return schedule_kernel(self.graph, self.graph.nodes, setting.machine, given)
 
     def function(self, setting: Setting, record: KernelRecord) -> Function:
-        """What is compiled: loops, and over threads if there are more than one.
+        """The function to compile: loops, and over threads if there are more than one.
 
         Raises ScheduleError for a record that does not suit.
         """

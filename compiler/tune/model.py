@@ -53,8 +53,8 @@ class _Kernel:
 
     @property
     def level(self) -> float:
-        """What its programs cost beyond what the model of experience says of them: that is beside
-        the median of a kernel.  0 where there is no experience.
+        """Cost of its programs beyond the model of experience, which is relative to a kernel's
+        median.  0 where there is no experience.
         """
         if not self.guesses:
             return 0.0

@@ -47,9 +47,9 @@ class Search:
     seeds: list[Candidate] = field(default_factory=list)
     """Good ones of before, which another compiler measured: they come after the default."""
     from_default: bool = True
-    """Whether the default is the first candidate; else it is unknown to the search."""
+    """True if the default is the first candidate; else the search does not know it."""
     hurried: bool = True
-    """Whether making candidates may take no longer than ``POOL_SECONDS``."""
+    """True if making candidates may take no longer than ``POOL_SECONDS``."""
     _waiting: dict[Candidate, _Made] = field(default_factory=dict)
     _programs: set[str] = field(default_factory=set)
     """Programs of the candidates that were proposed or told of."""

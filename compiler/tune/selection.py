@@ -1,4 +1,4 @@
-"""Which of the records that are good separately make the whole faster."""
+"""Selection of the records that make the whole faster, of those that are good separately."""
 
 from collections import deque
 from collections.abc import Callable, Sequence

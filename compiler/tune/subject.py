@@ -65,7 +65,7 @@ class Subject(Protocol):
         ...
 
     def whole(self, before: Sequence[Entry], after: Sequence[Entry]) -> Job | None:
-        """What measures everything with these records, beside it with those; None when what they
+        """The job that measures everything with these records, and with those before; None when the
         gain is known already.
         """
         ...

@@ -126,14 +126,14 @@ class Rows:
 
 
 def key_of(step: Step) -> str | None:
-    """What a step that may be chosen is known by: a sum's registers; None for other steps."""
+    """The key of a step that may be chosen: a sum's registers; None for other steps."""
     if isinstance(step, RegisterTile):
         return step.buffer
     return STRIPS if isinstance(step, Strips) else None
 
 
 def choices_of(definition: Function, rule: Schedule, machine: Machine) -> dict[str, Tiles | Rows]:
-    """What may be chosen in place of steps of a rule's schedule, by their keys."""
+    """Choices for steps of a rule's schedule, by their keys."""
     found: dict[str, Tiles | Rows] = {}
     if not any(map(key_of, rule.trace)):
         return found

@@ -25,7 +25,7 @@ RECORDS = "records.json"
 BATCH = 6
 """Candidates of a problem that are measured before another problem may have its turn."""
 STALE, FRESH = 0.55, 1.3
-"""What a batch without and with a better candidate does to the hope for more."""
+"""Factors of the hope for more after a batch without and with a better candidate."""
 BETTER = 0.995
 """The part of the best ratio so far that counts as better."""
 CONFIRMED = 3

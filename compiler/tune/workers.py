@@ -25,7 +25,7 @@ class Workers(Protocol[Name]):
     """Something that measures."""
 
     def run(self, request: Request[Name]) -> Iterator[tuple[Name, Measured]]:
-        """What comes of jobs, as they end; jobs are asked for as workers get free.
+        """Results of jobs, as they end; jobs are asked for as workers get free.
 
         It ends when none is under way and none is given.
         """

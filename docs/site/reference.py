@@ -30,7 +30,7 @@ What `import dovetail` gives.  The packages behind it have a page each.
 ```
 """
 FIRST = ("compile", "Session", "run", "Module", "HardwareConfig", "find_config")
-"""What most users need; the other names follow."""
+"""Names that most users need; the other names follow."""
 PACKAGES = ("isa", "vta_hw", "vta_sim", "runtime", "compiler", "bitstreams")
 
 

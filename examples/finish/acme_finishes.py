@@ -7,7 +7,7 @@ from dovetail.vta_sim.native.language import Lanes, largest, smallest, splat
 
 
 def meaning(values, shift):
-    """What it is, in NumPy; values: int32[...]."""
+    """The meaning, in NumPy; values: int32[...]."""
     return np.where(values < 0, np.rint(values / 2.0**shift), values).astype(np.int32)
 
 

@@ -97,7 +97,7 @@ class _Decoder:
         self.visible = node("Less", columns, "position")
 
     def attention(self, x: str, layer: int) -> tuple[str, str, str]:
-        """What is added to a row, and its key and value, float32[1, heads / groups, size]."""
+        """The addition to a row, and its key and value, float32[1, heads / groups, size]."""
         node, size = self.rows.node, self.size
         kept = self.heads // self.groups
         q = self.turned(self.dense(x, self.width, self.width), self.heads)

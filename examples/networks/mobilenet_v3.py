@@ -32,7 +32,7 @@ BLOCKS = (
 LAST, HEAD = 960, 1280
 RESIDUAL_GAIN = 0.25
 EXCITATION_GAIN = 3.5
-"""What the product with factors about a half takes away."""
+"""Loss of the product with factors of about a half."""
 
 
 def mobilenet_v3(options: Options) -> onnx.ModelProto:

@@ -31,7 +31,7 @@ class WallClock:
 
 
 class EmulatedClock:
-    """What has passed for an emulated board, however busy the machine that emulates it.
+    """Time that has passed for an emulated board, however busy the machine that emulates it.
 
     An emulation of 50 MHz runs at some 100,000 cycles a second, so that it is waited for that much
     less of its own time.

@@ -204,7 +204,7 @@ class BoardDevice:
                 raise DeviceError(f"{link.name}: the board was reset while it ran; run again")
 
     def _forget_stores(self, launch: Launch) -> None:
-        """What the program writes is no longer what was sent."""
+        """Forget what was sent to places that the program writes."""
         first = launch.program_address
         content = launch.dram[first : first + launch.program_count * INSTRUCTION_BYTES]
         try:

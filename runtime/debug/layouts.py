@@ -1,4 +1,4 @@
-"""Which element of which tensor a word of ACT or DRAM holds, as the module remembers it."""
+"""The tensor element that a word of ACT or DRAM holds, as the module remembers it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -77,7 +77,7 @@ class TensorLayout(TensorPlace):
         return found
 
     def elements(self, block: Ints, row: Ints, column: Ints) -> Elements:
-        """What words (block, row, column), the halo included, hold; int64[n] each."""
+        """Elements that words (block, row, column) hold, the halo included; int64[n] each."""
         lane = np.arange(self.lanes)
         if self.image:
             return self._pixels(block, row, column, lane)
@@ -154,8 +154,8 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a module remembers: its tensors, and by instruction, what it writes of some, or loads of
-    a constant: name and place.
+    """A module's memory: its tensors, and by instruction, the part of them that it writes, or the
+    constant that it loads: name and place.
 
     frames: one for each equal share of the words of an instruction, in the order of its writes.
     weights: by layer, the shape of its tiles: output blocks, input blocks, rows, columns, output
@@ -176,7 +176,7 @@ EMPTY = Record((), {}, {}, ())
 
 
 def read_record(part: AcceleratorPart) -> Record:
-    """What ``part`` remembers; nothing, if nothing was recorded.
+    """The record of ``part``; empty, if nothing was recorded.
 
     Raises ModuleError for tensors and instructions that do not exist.
     """

@@ -144,7 +144,7 @@ def _from_dram(
 
 @dataclass(frozen=True, slots=True)
 class ConstantPart:
-    """What one LOAD fetches; ``place``: of it along each axis the constant is cut.
+    """The part of a constant that one LOAD fetches; ``place``: along each axis that is cut.
 
     data: its bytes in DRAM, uint8[words, bytes of a word].  on_chip: of each word, whether it is in
     its memory now, bool[words].
@@ -214,7 +214,7 @@ def view_constant(
     state: MachineState,
     shadow: Shadow,
 ) -> Constant:
-    """What the LOADs ``parts`` (instruction to place) fetch; ``shape``: of weights' tiles."""
+    """The constant that LOADs ``parts`` (instruction to place) fetch; ``shape``: of tiles."""
     found, memory = [], Memory.WGT
     for index, place in parts.items():
         load = program[index]

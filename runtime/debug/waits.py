@@ -29,7 +29,7 @@ class UnitStatus:
 
 
 class Issue:
-    """What the moments so far have left: instructions under way, queues, tokens."""
+    """The state after the moments so far: instructions under way, queues, tokens."""
 
     def __init__(self, program: Sequence[Instruction], config: HardwareConfig) -> None:
         self._program, self._config = program, config
@@ -103,7 +103,7 @@ class Issue:
         return f"{left[0]}: to be fetched"
 
     def _giver(self, giver: Unit, taker: Unit) -> str:
-        """Which instruction will give the next token."""
+        """The instruction that will give the next token."""
         posts = (i for i in self._of_unit[giver] if taker in self._program[i].post)
         skipped = self.given[giver, taker]
         found = next((i for n, i in enumerate(posts) if n == skipped), None)

@@ -1,4 +1,4 @@
-"""Which instruction gave the token that another one waited for."""
+"""Instructions that gave the tokens that others waited for."""
 
 from collections import deque
 from collections.abc import Sequence

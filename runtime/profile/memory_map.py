@@ -1,4 +1,4 @@
-"""Which tensor is where in the memories, and from when to when.
+"""Places of tensors in the memories, from when to when.
 
 Names follow the data: a STORE gives the bytes that it writes the name of what it read, a LOAD takes
 the name of the bytes.

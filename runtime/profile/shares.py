@@ -1,4 +1,4 @@
-"""Which layer each cycle of a run belongs to.
+"""The layer that each cycle of a run belongs to.
 
 A cycle is that of the layer that GEMM works for; when it does not, of the layer that VECTOR works
 for; when neither does, of the layer of the next instruction that one of them starts.

@@ -1,4 +1,4 @@
-"""What ``benchmarks/gpu.py`` builds and tries, without a GPU."""
+"""Builds and trials of ``benchmarks/gpu.py``, without a GPU."""
 
 import ctypes
 import json

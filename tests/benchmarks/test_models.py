@@ -1,4 +1,4 @@
-"""What the benchmark of CPUs measures: names it knows, and models in float64."""
+"""Measurements of the benchmark of CPUs: names it knows, and models in float64."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ def tensor(array: object) -> onnx.TensorProto:
 
 
 def exported() -> onnx.ModelProto:
-    """What exports hold: constants of all forms, conversions, a body, scales of a resize."""
+    """A model with all that exports hold: constants, conversions, a body, scales of a resize."""
     node = helper.make_node
     shape = numpy_helper.from_array(np.array([1, 3], np.int64), "shape")
     less = node("Less", ["total", "limit"], ["below"])

@@ -147,7 +147,7 @@ class Drawing:
 
 
 def below(builder: GraphBuilder, name: str) -> str:
-    """Whether the sum of a tensor is below 1."""
+    """The bool that the sum of a tensor is below 1."""
     axes = tuple(range(builder.types[name].rank))
     total = builder.node(Reduce(ReduceFunction.SUM, axes, False), (name,), "sum", "sum")
     one = builder.constant("one", np.ones((), np.float32))

@@ -58,7 +58,7 @@ TARGETS: Mapping[str, Callable[[onnx.ModelProto], Executor]] = {
     "cuda": partial(_by_gpu, "cuda"),
     "interpreter": lambda model: Executor(model, _Meaning),
 }
-"""What runs a model, by the name of its target."""
+"""Makers of a model's executor, by the name of the target."""
 
 _chosen = "cpu"
 _kernel_calls = 0
@@ -95,7 +95,7 @@ class PreparedModel(BackendRep):
 
 
 class CompiledBackend(Backend):
-    """What ONNX's runner calls."""
+    """The backend that ONNX's runner calls."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:

@@ -35,7 +35,7 @@ OTHERS = {"__getitem__", "cdist", "fft.irfft", "fft.rfft", "log_softmax", "nativ
 RANDOM = {"empty", "empty_like", "empty_permuted", "empty_strided", "native_dropout_backward",
           "new_empty", "new_empty_strided", "nn.functional.dropout", "rand", "randn", "randperm",
           "rand_like", "randn_like"}  # fmt: skip
-"""What gives other numbers each time, or any."""
+"""Operators that give other numbers each time, or any."""
 
 
 class Call(torch.nn.Module):

@@ -29,7 +29,7 @@ FAULT_EVERY = 5
 
 @dataclass(slots=True)
 class Totals:
-    """What ran, and what differed."""
+    """Counts of programs that ran, and of those that differed."""
 
     programs: int = 0
     instructions: int = 0

@@ -1,4 +1,4 @@
-"""What random programs have reached: values of fields, units at work together, hazards, errors.
+"""Coverage by random programs: values of fields, units at work together, hazards, errors.
 
 Only counted from what a run leaves anyway, a batch at a time, so that counting costs little.
 """

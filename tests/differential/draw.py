@@ -277,7 +277,7 @@ class Draw:
         )
 
     def offset(self, name: str) -> int:
-        """What is added to weights or taken from inputs, mostly 0."""
+        """A number added to weights or taken from inputs, mostly 0."""
         return self.any(name) if self.rng.random() < 0.3 else 0
 
     def _product(self) -> Gemm:
@@ -353,7 +353,7 @@ class Draw:
 
 
 def _reads_own_writes(vector: Vector, config: HardwareConfig) -> bool:
-    """Whether a word is read after an earlier result of the same instruction was written to it."""
+    """True if a word is read after an earlier result of the same instruction was written to it."""
     source = vector.source if vector.row is Row.NONE else Memory.PAR
     largest = vector.row is Row.LESS and vector.fold is Fold.MAX
     if source is not written_memory(vector) or largest:

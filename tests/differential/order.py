@@ -164,7 +164,7 @@ def unordered_pair(
 
 
 def ends(instructions: Sequence[Instruction], config: HardwareConfig) -> bool:
-    """Whether the program runs to its end: tokens, their limit, and the length of the queues."""
+    """True if the program runs to its end: tokens, their limit, and the length of the queues."""
     queues: dict[Unit, list[Instruction]] = {unit: [] for unit in Unit}
     tokens: dict[tuple[Unit, Unit], int] = defaultdict(int)
     rest = list(instructions)

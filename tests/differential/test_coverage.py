@@ -1,4 +1,4 @@
-"""What is counted while random programs run, against the instructions themselves."""
+"""Counts of random programs' features, compared with the instructions themselves."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,7 +35,7 @@ def counted(cases: list[Case]) -> dict[tuple[str, str, str], int]:
 
 
 def reached(*instructions: Instruction) -> set[str]:
-    """What a program by hand reaches, its fields aside."""
+    """Features that a program by hand reaches, its fields aside."""
     case = replace(generate(TINY, 1, 0), instructions=instructions)
     units = {unit.name for unit in Unit}
     return {

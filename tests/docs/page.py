@@ -92,7 +92,7 @@ def _words(line: str) -> shlex.shlex:
 
 
 def run_block(block: Block, page: Path, names: dict[str, object], apart: bool = False) -> str:
-    """What the block prints; ``names`` is the namespace of Python.
+    """The block's output; ``names`` is the namespace of Python.
 
     apart: whether ``dovetail`` is a process of its own, as it must be where sources change.
     Raises PageError when it fails.
@@ -115,7 +115,7 @@ def run_block(block: Block, page: Path, names: dict[str, object], apart: bool = 
 
 
 def _process(command: list[str], text: str, where: str) -> str:
-    """What a command prints that reads ``text``."""
+    """Output of a command that reads ``text``."""
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise PageError(f"{where}: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -123,7 +123,7 @@ def _process(command: list[str], text: str, where: str) -> str:
 
 
 def _dovetail(words: list[str], where: str) -> str:
-    """What a command prints, run by this process."""
+    """Output of a command that this process runs."""
     from click.testing import CliRunner
 
     from dovetail.compiler.__main__ import main

@@ -65,7 +65,7 @@ SLOW = {
     "dovetail quantize resnet18": "as well",
     "dovetail profile resnet18": "as well",
 }
-"""What ``make snippets`` runs besides."""
+"""Commands that only ``make snippets`` runs, with the reason."""
 if not os.environ.get("SLOW_SNIPPETS"):
     NOT_RUN |= SLOW
 SMALLER = (
@@ -140,7 +140,7 @@ def files(
 
 
 def names_of(page: str) -> dict[str, Any]:
-    """What snippets of a page take for given."""
+    """Names that snippets of a page use without defining them."""
     image = np.load("image.npy")
     given: dict[str, Any] = {"__name__": "__main__", "image": image, "Path": Path}
     given["images"] = np.load("images.npz")["image"]

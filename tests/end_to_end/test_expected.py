@@ -1,4 +1,4 @@
-"""What a module says of its cycles is what a run with data takes."""
+"""Cycles that a module states are those of a run with data."""
 
 import numpy as np
 import pytest

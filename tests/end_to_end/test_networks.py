@@ -29,7 +29,7 @@ def output_of(module: Module, inputs: dict[str, Array]) -> Array:
 
 
 def averages(model: onnx.ModelProto) -> bool:
-    """Whether the model has an average, where ONNX Runtime's sums depend on its version's order."""
+    """True if the model has an average, where ONNX Runtime's sums depend on its version's order."""
     return any(node.op_type in ("AveragePool", "GlobalAveragePool") for node in model.graph.node)
 
 

@@ -84,7 +84,7 @@ def test_a_word_of_any_output_that_is_not_stored_is_found() -> None:
 
 
 def _stores(instruction: Instruction, result: PartOutput) -> bool:
-    """Whether it is a STORE to where ``result`` lies."""
+    """True if it is a STORE to the place of ``result``."""
     return (
         isinstance(instruction, Store)
         and 0 <= instruction.dram_address - result.address < result.layout.size

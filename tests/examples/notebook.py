@@ -33,7 +33,7 @@ def shown(notebook: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def lasting(output: dict[str, Any]) -> dict[str, str]:
-    """What is shown, by form, without numbers, which better plans change, and drawings of them."""
+    """Output, by form, without numbers, which better plans change, and drawings of them."""
     return {
         form: "" if "svg" in form else NUMBER.sub("#", "".join(text))
         for form, text in output["data"].items()

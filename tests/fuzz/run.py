@@ -1,4 +1,4 @@
-"""What a mutated model may do: run, or be refused by one of the compiler's errors."""
+"""A mutated model may run, or be refused by one of the compiler's errors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
@@ -30,7 +30,7 @@ MOST_WORK = 2 * 10**9
 """Work allowed in a run: some seconds."""
 
 LIMITS = Limits(steps=20_000, nodes=10_000, elements=1 << 24, work=1 << 31)
-"""What an import may take: some seconds."""
+"""Limits of an import: some seconds."""
 
 MOST_ELEMENTS = 1_000_000
 """Elements of an input that is made up for a model."""
@@ -96,7 +96,7 @@ def _inputs(model: onnx.ModelProto, seed: int) -> dict[str, Any] | None:
 
 
 def runner(front: str, files: Sequence[Path] = ()) -> Callable[[int], object]:
-    """What runs a damaged file of a front end by its number.
+    """A function that runs a damaged file of a front end by its number.
 
     files: ``.pt2`` files to damage beside the tests' own.
     """

@@ -1,4 +1,4 @@
-"""What mutants found, as the models that show it."""
+"""Models that show bugs found by mutants."""
 
 import numpy as np
 import onnx

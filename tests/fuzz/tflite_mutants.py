@@ -11,7 +11,7 @@ from tests.compiler.front.tflite.cases import FAMILIES, cases
 __all__ = ["read_mutant", "tflite_models", "tflite_mutant"]
 
 LIMITS = Limits(steps=20_000, nodes=10_000, elements=1 << 22, work=1 << 28)
-"""What an import may take: a fraction of a second."""
+"""Limits of an import: a fraction of a second."""
 
 WORDS = (0, 1, 2, 3, 4, 7, 16, 255, 256, 1 << 16, (1 << 31) - 1, (1 << 32) - 1, (1 << 32) - 4)
 """Offsets, lengths, sizes and numbers of enumerations."""
@@ -57,7 +57,7 @@ def tflite_mutant(seed: int) -> bytes:
 
 
 def read_mutant(seed: int) -> bool:
-    """Whether a mutant became a graph.  Raises what is none of the compiler's errors."""
+    """True if a mutant became a graph.  Raises any error that is not the compiler's."""
     try:
         model = TfliteModel.of(tflite_mutant(seed), Budget(Watch(LIMITS)))
         model.to_graph()

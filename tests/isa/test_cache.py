@@ -1,4 +1,4 @@
-"""What is kept between processes: found again, private, never trusted when damaged."""
+"""Files kept between processes: found again, private, never trusted when damaged."""
 
 import os
 import stat

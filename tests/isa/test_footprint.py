@@ -1,4 +1,4 @@
-"""What an instruction touches: nothing else changes, and nothing else matters."""
+"""Footprint of an instruction: nothing else changes, and nothing else matters."""
 
 from dataclasses import replace
 

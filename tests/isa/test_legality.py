@@ -1,4 +1,4 @@
-"""What one configuration takes and another refuses."""
+"""Instructions that one configuration takes and another refuses."""
 
 from dataclasses import replace
 

@@ -21,7 +21,7 @@ HEAD = bytes([0x10, 0xF2, 0xAA, 0x55])
 """Multipliers 0, 1, 2 and 15, and what fills the beat."""
 ROWS = bytes([0x21, 0x87, 0xF0, 0x9F, 0x11, 0x77, 0x78, 0x08])
 WEIGHTS = [[1, 2, 7, -8], [0, -2, -2, -14], [3, 3, 21, 21], [-128, 112, -128, 0]]
-"""What HEAD and ROWS make, by hand."""
+"""The weights of HEAD and ROWS, by hand."""
 
 
 def test_a_word_has_the_weights_worked_out_by_hand() -> None:

@@ -44,7 +44,7 @@ class Verdict:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is, wherever its line stands."""
+        """The fault's identity, wherever its line stands."""
         return self.fault.path, self.before, self.after
 
 
@@ -131,7 +131,7 @@ def table(verdicts: list[Verdict]) -> Table:
 
 
 def read(path: Path) -> list[Verdict]:
-    """What was found before."""
+    """Verdicts found before."""
     if not path.exists():
         return []
     kept = [json.loads(line) for line in path.read_text().splitlines()]

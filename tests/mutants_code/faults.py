@@ -90,7 +90,7 @@ def faults(path: str, source: bytes) -> list[Fault]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
-    """What can be changed in a node and below it: where, how, and the new text."""
+    """Possible changes in a node and below it: where, how, and the new text."""
     if isinstance(node, ast.stmt):
         yield from _of_statement(node)
     elif isinstance(node, ast.expr):

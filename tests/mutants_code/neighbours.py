@@ -1,4 +1,4 @@
-"""Which tests stand near a file: those that mirror it, and those that import it."""
+"""Tests near a file: those that mirror it, and those that import it."""
 
 import ast
 from collections import defaultdict
@@ -114,7 +114,7 @@ def _shared(path: str, test: str) -> int:
 
 @cache
 def _importers(root: Path) -> dict[str, set[str]]:
-    """Which files import each file."""
+    """Importers of each file."""
     files = production(root)
     files += [path.relative_to(root).as_posix() for path in (root / "tests").rglob("*.py")]
     known, importers = set(files), defaultdict(set)

@@ -1,4 +1,4 @@
-"""Which tests reach which lines of the production code: recorded once, and kept.
+"""Lines of the production code that each test reaches: recorded once, and kept.
 
 A test file is recorded again when it changes.  Where a file of the production code has changed
 since, its lines may have moved: all tests that run it count as reaching each of them.
@@ -23,7 +23,7 @@ TOGETHER = 10
 
 @dataclass(frozen=True)
 class Run:
-    """What one process recorded: ``data`` is coverage's file, and the rest is in FILE.json."""
+    """A process's record: ``data`` is coverage's file, and the rest is in FILE.json."""
 
     data: str
     files: dict[str, str]
@@ -109,7 +109,7 @@ class Reach:
         return found
 
     def passes(self, test: str) -> bool:
-        """Whether a test passes alone without a fault."""
+        """True if a test passes alone without a fault."""
         if test not in self.passed:
             self.passed[test] = test in self.seconds or not self.place.try_fault([test], 60)
         return self.passed[test]

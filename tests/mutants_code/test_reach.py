@@ -1,4 +1,4 @@
-"""Which tests are tried for a line, by what was recorded of them."""
+"""Tests that are tried for a line, by their records."""
 
 import json
 from pathlib import Path

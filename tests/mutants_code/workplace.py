@@ -24,7 +24,7 @@ TOGETHER_LIMIT = 900
 LONGEST = 600
 """Seconds that a recorded test takes at most, those of processes that build hardware included."""
 ENDED = "no end"
-"""What notices a fault that makes tests last too long, or ends their process."""
+"""Name of a fault that makes tests last too long, or ends their process."""
 PYTEST = ("pytest", "--tb=short", "-p", "no:cacheprovider")
 
 

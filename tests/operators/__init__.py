@@ -1,1 +1,1 @@
-"""What the accelerator runs: one small model for each line of ``docs/operators.md``."""
+"""The accelerator's operators: one small model for each line of ``docs/operators.md``."""

@@ -105,7 +105,7 @@ def _elaborated(component: Any, platform: Peeking) -> Fragment:
 
 
 class Bench:
-    """What a proof is about.
+    """The subject of a proof.
 
     strengthen: whether ``lemma`` adds anything: a lemma is proved with the property, and lets the
     induction go through; planted bugs are to be found without.

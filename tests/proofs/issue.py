@@ -92,7 +92,7 @@ def _in_flight(bench: Bench, name: str, begins: Value, ends: Value, most: int) -
 
 
 def rules(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench:
-    """What starts has its tokens and its banks."""
+    """Starting instructions have their tokens and their banks."""
     bench, issue, oldest = _bench(source, config, strengthen)
     latency = compute_latency(config)
     most = {unit: latency.get(unit, 0) + 2 for unit in Unit}

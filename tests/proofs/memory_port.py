@@ -42,7 +42,7 @@ def _bench(
 
 
 def window(source: ModuleType, config: HardwareConfig, strengthen: bool) -> Bench:
-    """What is announced is what a unit asked for, and inside the window."""
+    """Announced bursts are those a unit asked for, and inside the window."""
     bench, port, base, limit = _bench(source, config, strengthen)
     bus = port.component.memory
     size = (config.bus_bytes - 1).bit_length()

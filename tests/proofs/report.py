@@ -54,7 +54,7 @@ with random programs against semantics and simulator (`make differential`):
 
 
 def property_row(proof: Proof) -> str:
-    """What the page says of a proof, but for times."""
+    """The page's row for a proof, without times."""
     how = f"induction of {proof.steps}"
     if not proof.steps:
         how = f"{proof.base} cycles from any state: nothing lasts longer"

@@ -48,7 +48,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What came of a proof with one configuration. problems: empty if all is well."""
+    """Result of a proof with one configuration.  problems: empty if all is well."""
 
     proof: Proof
     config: str

@@ -132,7 +132,7 @@ class FakeDriver:
         self.busy = False
 
     def _at(self, address: int) -> NDArray[np.uint8]:
-        """What lies from an address on."""
+        """Memory from an address on."""
         base = max(each for each in self._memories if each <= address)
         return self._memories[base][address - base :]
 

@@ -166,7 +166,7 @@ class Machine:
         self.waiting &= missing[self.block] > 0
 
     def error(self, text: str) -> PtxError:
-        """What a kernel did, as an error."""
+        """A kernel's fault as an error."""
         return PtxError(text)
 
     def read(self, text: str, kind: Any, chosen: Array) -> Array:

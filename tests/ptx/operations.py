@@ -1,4 +1,4 @@
-"""What PTX instructions compute, on arrays with an element for each lane.
+"""Results of PTX instructions, on arrays with an element for each lane.
 
 Registers hold bits; an instruction's last word says as what it reads them.
 Source: PTX ISA 8.5 (NVIDIA), chapter 9.7.

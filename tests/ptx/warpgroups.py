@@ -149,7 +149,7 @@ class GroupProducts:
         return np.asarray(plain ^ (plain >> 7 & 7) << 4)
 
     def _bytes(self, places: Array, chosen: Array) -> Array:
-        """What lies there.  Raises PtxError for what a block has not, or nothing has shown."""
+        """Bytes there.  Raises PtxError for what a block has not, or nothing has shown."""
         block = self.machine.block[chosen[::THREADS]][:, None, None]
         size = self.machine.shared.shape[1]
         if places.max(initial=0) >= size:

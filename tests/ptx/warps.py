@@ -1,4 +1,4 @@
-"""What the threads of a warp compute together: matrices in fragments.
+"""Joint computations of the threads of a warp: matrices in fragments.
 
 A fragment is an array [warp, thread of the warp, element], an element in a register or in a part
 of one.  Where each element of a matrix lies is written down from the manual's figures and formulas.

@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def _kind(outcome: Outcome) -> str:
-    """What a case came to, in a word; failures alike have the same."""
+    """Outcome of a case in a word; failures alike have the same."""
     if outcome.reason is None:
         return "equal"
     first = outcome.reason.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Whether a target gives for a model what ONNX Runtime gives.
+"""Comparison of a target's results with ONNX Runtime's.
 
 ONNX Runtime is asked three ways: optimised, optimised with operators of int8, and not optimised.  A
 byte is right if one of the three has it.  Where they differ from each other, or where the
@@ -88,7 +88,7 @@ def check(sample: Sample, target: Target) -> None:
 
 
 def _wrong(sample: Sample, target: Target, steps: int = 0) -> str:
-    """What is wrong with the results; nothing if nothing is.
+    """The fault of the results; nothing if there is none.
 
     A step is allowed where the module says that pairs of a sum's operands give another byte.
     """
@@ -141,12 +141,12 @@ def documented(target: Target) -> Iterator[None]:
 
 @lru_cache(maxsize=32)
 def _wanted(sample: Sample) -> list[list[tuple[Array, ...]]]:
-    """What ONNX Runtime gives for each input, kept for the other targets."""
+    """ONNX Runtime's results for each input, kept for the other targets."""
     return [references(sample.model, given) for given in sample.inputs]
 
 
 def references(model: onnx.ModelProto, given: Mapping[str, Array]) -> list[tuple[Array, ...]]:
-    """What ONNX Runtime gives for each output; not optimised last.
+    """ONNX Runtime's results for each output; not optimised last.
 
     Raises RefusedError where it does not run the model: rules of shapes that disagree with its own
     pools, rounded up, refuse what stands behind them.
@@ -214,7 +214,7 @@ def _uncertain(sample: Sample) -> dict[str, int]:
 def _may_tie(
     name: str, makers: Mapping[str, onnx.NodeProto], kinds: Mapping[str, np.dtype]
 ) -> bool:
-    """Whether it is a sum that ONNX Runtime has no operator of bytes for: of two types, or less, or
+    """True if it is a sum that ONNX Runtime has no operator of bytes for: of two types, or less, or
     with weights of 4 bits.
     """
     if makers[name].op_type != "QuantizeLinear":
@@ -234,7 +234,7 @@ def _stores(node: onnx.NodeProto) -> bool:
 
 
 def _is_soft(name: str, makers: Mapping[str, onnx.NodeProto]) -> bool:
-    """Whether a soft operator lies between a tensor and the quantised ones before it."""
+    """True if a soft operator comes between a tensor and the quantised ones before it."""
     if makers[name].op_type != "QuantizeLinear":
         return makers[name].op_type.removeprefix("QLinear") in SOFT
     pending = list(makers[name].input)

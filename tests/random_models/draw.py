@@ -15,8 +15,8 @@ from .table import BLOCKS, GENERAL, LAYERS, MOVERS, MOVING, ROWS, Layer
 __all__ = ["WHOLE", "Sample", "draw", "trimmed"]
 
 WHOLE = (6, 8, 11, 13)
-"""What is left of the seeds, divided by 20, of models that run on the accelerator as a whole; those
-of 8 and 13 have rows."""
+"""Remainders of seeds, divided by 20, of models that run on the accelerator as a whole; those of 8
+and 13 have rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +155,8 @@ def _sample(d: Drawing) -> Sample:
 
 
 def _wraps(written: onnx.ModelProto, model: onnx.ModelProto, given: dict[str, Array]) -> bool:
-    """Whether a result or a softmax is off by more than a step: ONNX Runtime's QLinearSoftmax wraps
-    what it should saturate.
+    """True if a result or a softmax is off by more than a step: ONNX Runtime's QLinearSoftmax wraps
+    where it should saturate.
     """
     names = {node.output[0] for node in written.graph.node if node.op_type == "QLinearSoftmax"}
     names &= {name for node in model.graph.node for name in node.output}

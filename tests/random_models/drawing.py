@@ -20,7 +20,7 @@ Array = NDArray[np.generic]
 
 REFUSED = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotImplemented,
     states.RuntimeException)  # fmt: skip
-"""What ONNX Runtime raises for a model that it does not run."""
+"""Errors of ONNX Runtime for a model that it does not run."""
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 
@@ -86,7 +86,7 @@ class Drawing:
         self.largest = LARGEST_WHOLE if self.whole else LARGEST
 
     def chance(self, probability: float) -> bool:
-        """Whether something happens."""
+        """True with that probability."""
         return self.random.random() < probability
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -261,7 +261,7 @@ def compute(
     optimised: bool = False,
     integers: bool = False,
 ) -> list[Array]:
-    """What ONNX Runtime gives."""
+    """ONNX Runtime's results."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = (
         LEVELS.ORT_ENABLE_ALL if optimised else LEVELS.ORT_DISABLE_ALL

@@ -1,4 +1,4 @@
-"""What transformers are made of: attention, normalisations of rows, weights of 4 bits."""
+"""Parts of transformers: attention, normalisations of rows, weights of 4 bits."""
 
 from math import sqrt
 

@@ -1,4 +1,4 @@
-"""What a host remembers of a board's memory."""
+"""A host's memory of a board's contents."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What answers at a serial port is named."""
+"""The answer at a serial port is named."""
 
 import os
 import pty

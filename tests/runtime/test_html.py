@@ -1,4 +1,4 @@
-"""What notebooks show of modules, results, profiles, graphs and loop programs."""
+"""Notebooks' views of modules, results, profiles, graphs and loop programs."""
 
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a part for an accelerator may hold: the last number that is right, and the next."""
+"""Limits of a part for an accelerator: the last number that is right, and the next."""
 
 from collections.abc import Callable
 from dataclasses import replace

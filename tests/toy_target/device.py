@@ -1,4 +1,4 @@
-"""What the toy target's modules hold, and the device that runs it."""
+"""Modules of the toy target, and the device that runs them."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -214,4 +214,4 @@ TOPS = {
     "deep_turns": make_deep_turns_top,
     "fast_core": make_fast_core_top,
 }
-"""What makes each build."""
+"""Makers of each build."""

@@ -124,7 +124,7 @@ def simulate_all(
 
 
 def parameters() -> dict[str, Any]:
-    """What ``simulate`` was called with, inside the simulator."""
+    """Arguments of ``simulate``, inside the simulator."""
     return VALUES
 
 

@@ -14,7 +14,7 @@ from dovetail.vta_hw.verilog import HardwareError
 
 @pytest.fixture
 def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
-    """What was built: programs that do nothing, in a cache of their own."""
+    """Builds of programs that do nothing, in a cache of their own."""
     done = []
 
     def pretend(top: str, files: Mapping[str, str], work: Path, options: Sequence[str]) -> Path:

@@ -25,7 +25,7 @@ from .rtl import simulate
 
 
 def is_legal(word: int, config: HardwareConfig) -> bool:
-    """What the instruction set says of ``word``."""
+    """The instruction set's verdict on ``word``."""
     try:
         instruction = decode(word.to_bytes(INSTRUCTION_BYTES, "little"))
     except EncodingError:

@@ -76,7 +76,7 @@ def _words(memory: Memory, written: dict[tuple[int, int], int]) -> dict[int, int
 
 
 def expected_writes(state: MachineState, instruction: Load) -> dict[int, bytes]:
-    """What the semantics write: every byte of the padded block."""
+    """Writes of the semantics: every byte of the padded block."""
     cells, _ = load_cells(instruction, CONFIG.depth(instruction.memory))
     semantics.load(state, instruction)
     words = state.words(instruction.memory)

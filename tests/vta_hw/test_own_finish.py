@@ -25,7 +25,7 @@ def lane_of(finish: OwnFinish, deep: bool) -> VectorLane:
 
 
 def finished(finish: OwnFinish, deep: bool, shift: int, values: list[int]) -> list[int]:
-    """What a lane makes of one value a cycle."""
+    """Results of a lane that takes one value a cycle."""
     lane, cycles, found = lane_of(finish, deep), lane_cycles(deep, 1 + deep), []
     start, end = cycles.arrived, cycles.finished
 

@@ -66,7 +66,7 @@ def make_scratchpad_top() -> ScratchpadTop:
 
 
 class Model:
-    """What one memory should hold, uint8[depth, word bytes], and the ports that reach it."""
+    """The right contents of one memory, uint8[depth, word bytes], and the ports that reach it."""
 
     def __init__(self, dut: Any, memory: Memory) -> None:
         self.dut = dut

@@ -23,7 +23,7 @@ FASTEST = 133_000_000
 
 @dataclass
 class Traffic:
-    """What went over the bus, by cycle since the restart."""
+    """Traffic on the bus, by cycle since the restart."""
 
     accepted: list[tuple[int, int, int, bool]] = field(default_factory=list)
     read_beats: list[int] = field(default_factory=list)

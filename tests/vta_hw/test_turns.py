@@ -1,4 +1,4 @@
-"""Which elements the lanes of the vector unit take."""
+"""Elements that the lanes of the vector unit take."""
 
 from dataclasses import replace
 

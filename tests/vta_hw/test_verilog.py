@@ -22,7 +22,7 @@ EMIT = (
 
 
 def lint(path: Path) -> str:
-    """What ``verilator --lint-only -Wall`` says."""
+    """Output of ``verilator --lint-only -Wall``."""
     search = f"{verilator_directory()}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["verilator", "--lint-only", "-Wall", path.name],

@@ -116,7 +116,7 @@ class UnitDriver:
 
     @property
     def finished(self) -> bool:
-        """Whether every instruction has ended."""
+        """True if every instruction has ended."""
         return self.following is None and not self.ends
 
     def cycle(self, now: int) -> None:

@@ -251,7 +251,7 @@ class Reference:
     # Units at work ----------------------------------------------------------------------------
 
     def units_step(self, unit: Unit, now: int) -> bool:
-        """Whether the oldest of the unit's instructions in flight ends in this cycle."""
+        """True if the oldest of the unit's instructions in flight ends in this cycle."""
         flight = self.flights[unit][0]
         if unit is Unit.LOAD:
             busy, ends = True, self.load_step(flight, now)

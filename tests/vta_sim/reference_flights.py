@@ -61,7 +61,7 @@ def last_issue(flight: Flight, config: HardwareConfig) -> int:
 def needs_bank(
     instruction: Instruction, claimed: Mapping[str, int], flights: Mapping[Unit, Sequence[Flight]]
 ) -> bool:
-    """Whether it needs a bank that is ``claimed`` in this cycle, or that one in flight has."""
+    """True if it needs a bank that is ``claimed`` in this cycle, or that one in flight has."""
     for role in ROLES:
         mask = banks(instruction, role)
         if mask & claimed[role]:
@@ -115,7 +115,7 @@ class Tokens:
         self.later = later
 
     def allow(self, instruction: Instruction) -> bool:
-        """Whether there are those it waits for, and room for those it will give."""
+        """True if there are those it waits for, and room for those it will give."""
         unit = instruction.unit
         return all(self.there[other, unit] for other in instruction.wait) and all(
             self.room[unit, other] for other in instruction.post

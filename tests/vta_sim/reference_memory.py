@@ -143,7 +143,7 @@ class ReferenceMemory:
             self.unanswered -= 1
 
     def response(self, now: int) -> bool:
-        """Whether a write is answered in this cycle."""
+        """True if a write is answered in this cycle."""
         return bool(self.responses) and self.responses[0] == now
 
     def answer(self) -> None:

@@ -37,7 +37,7 @@ def plot_data(found: Exploration, family: str) -> dict[str, Any]:
 
 
 def _text(found: Exploration, result: DesignResult, family: str) -> str:
-    """What it is, and what it comes to."""
+    """A design and its figures, as text."""
     mine, values = result.families[family], result.design.values
     axes = [axis.name for axis in found.space.axes if len(axis.values) > 1]
     lines = [f"{name} {values[name]}" for name in axes]

@@ -162,7 +162,7 @@ def _loop(part: GpuPart, loop: Repeat, start: int, depth: int) -> Iterator[str]:
 
 
 def _flag(place: Place, part: GpuPart) -> str:
-    """Whether a bool in memory holds."""
+    """The C condition that a bool in memory is true."""
     return f"*(uint8_t *){_place(place, part)} != 0"
 
 

@@ -61,7 +61,7 @@ def accuracy_json(found: "Accuracy") -> dict[str, Any]:
 
 
 def loss_table(losses: Sequence["Loss"]) -> Table:
-    """What loses most alone: the error of the outputs, and its own signal to noise."""
+    """Layers and tensors that lose most alone: the outputs' error, and their signal to noise."""
     worst = sorted(losses, key=lambda loss: -loss.output)[:WORST]
     rows: list[tuple[object, ...]] = [
         (loss.kind, loss.name, f"{loss.signal_to_noise:.1f} dB", f"{loss.output:.3%}")

@@ -112,7 +112,7 @@ def _sorted_rows(ctx: ImportContext, rows: Term) -> Term:
 
 
 def _first_of_runs(rows: Term) -> Term:
-    """Which rows differ from the one before; the first does."""
+    """True for rows that differ from the row before, and for the first."""
     size, _ = rows.shape
     here, before = rows.slice(0, 1, size), rows.slice(0, 0, size - 1)
     differ = here.binary(BinaryFunction.NE, before).cast(DType.UINT8)

@@ -225,7 +225,7 @@ ModelSource = Path | str | bytes | onnx.ModelProto | SourceModel
 
 
 def node_name(proto: onnx.NodeProto) -> str:
-    """What the graph's nodes say they come from."""
+    """Name by which the graph's nodes refer to ``proto``."""
     return str(proto.name or next(filter(None, proto.output), proto.op_type))
 
 

@@ -108,7 +108,7 @@ class _Candidates:
         return valid.reshape(-1, *[1] * (x.rank - 1)).where(whole, 0.0, DType.FLOAT32)
 
     def valid(self, size: int, total: Term) -> Term:
-        """Which of ``size`` are among the first ``total``."""
+        """True for those of ``size`` that are among the first ``total``."""
         self.node.context.require_room(size)
         return self.node.constant(np.arange(size), DType.INT64) < total
 

@@ -17,7 +17,7 @@ __all__ = ["MOVEMENT", "moved"]
 
 
 def moved(node: Node, x: Term, move: Callable[[Term], Term]) -> Term:
-    """What only moves elements: of uint8 that integer layers gave as int8, so do they go on."""
+    """The result of an operator that moves elements; uint8 that layers made int8 stays so."""
     if x.dtype == DType.UINT8 and x.tensor.name in node.context.signed:
         return node.stored(move(node.signed(x)), x.dtype)
     return move(x)

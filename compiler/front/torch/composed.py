@@ -136,7 +136,7 @@ def isclose(
     atol: Number = 1e-8,
     equal_nan: bool = False,
 ) -> Term:
-    """Whether two differ by little."""
+    """True where two values are close."""
     near = (x - other).abs() <= other.abs() * rtol + atol
     return x.equal(other) | near & ~other.unary(U.ISINF)
 

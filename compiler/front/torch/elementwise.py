@@ -147,7 +147,7 @@ def sign(context: Context, x: Term) -> Term:
 
 
 def signbit(context: Context, x: Term) -> Term:
-    """Whether it is below 0, or -0."""
+    """True where it is below 0, or -0."""
     return (x < 0) | x.equal(0) & (1.0 / x < 0) if x.dtype.is_float else x < 0
 
 
@@ -231,7 +231,7 @@ def bitwise_not(context: Context, x: Term) -> Term:
 
 
 def logical_not(context: Context, x: Term) -> Term:
-    """Whether it is 0."""
+    """True where it is 0."""
     return ~x.cast(DType.BOOL)
 
 

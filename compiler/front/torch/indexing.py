@@ -38,7 +38,7 @@ def gather(context: Context, x: Term, dim: int, index: Term, sparse_grad: bool =
 
 
 def _within(x: Term, index: Term, axis: int) -> Term:
-    """What of ``x`` the index reads: other dimensions are as large as its own."""
+    """The part of ``x`` that the index reads: other dimensions have the index's sizes."""
     for n, size in enumerate(index.shape):
         if n != axis and size < x.shape[n]:
             x = x.slice(n, 0, size)

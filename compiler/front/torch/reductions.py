@@ -91,12 +91,12 @@ def _argument(function: ReduceFunction) -> Converter:
 
 
 def any_of(context: Context, x: Term, dim: Dims = None, keepdim: bool = False) -> Term:
-    """Whether one is not 0."""
+    """True if any element is not 0."""
     return _reduced(x.cast(DType.BOOL), ReduceFunction.MAX, dim, keepdim).cast(context.dtype)
 
 
 def all_of(context: Context, x: Term, dim: Dims = None, keepdim: bool = False) -> Term:
-    """Whether none is 0."""
+    """True if no element is 0."""
     return _reduced(x.cast(DType.BOOL), ReduceFunction.MIN, dim, keepdim).cast(context.dtype)
 
 

@@ -192,7 +192,7 @@ def _are_last(operator: Any, rank: int) -> bool:
 
 
 def _like(rewriter: Rewriter, name: str, order: Permutation) -> str | None:
-    """What a transpose of that order turns, or a constant turned back."""
+    """The tensor before a transpose of that order, or a constant transposed back."""
     made = _before(rewriter, name)
     if made is not None and made.operator == Transpose(order):
         return made.inputs[0]

@@ -47,7 +47,7 @@ class _Matcher:
     graph: Graph
 
     def norm(self, last: Node) -> Found | None:
-        """What computes the same as the last product, or quotient."""
+        """The normalisation that the last product, or quotient, computes."""
         for rest, root in self.quotients(last):
             kind = self.graph.types[rest]
             if (
@@ -94,7 +94,7 @@ class _Matcher:
         return made[0] if made is not None and self.mean(made[1]) == made[0] else None
 
     def mean(self, name: str) -> str | None:
-        """What a tensor is the mean of each row of."""
+        """The tensor of whose rows ``name`` is the mean."""
         made = self.binary(name, BinaryFunction.DIV)
         node = self.graph.producer(made[0]) if made is not None else None
         if made is None or node is None or not isinstance(node.operator, Reduce):
@@ -114,7 +114,7 @@ class _Matcher:
         )
 
     def root(self, name: str) -> str | None:
-        """What a tensor is the square root of."""
+        """The tensor of which ``name`` is the square root."""
         node = self.graph.producer(name)
         found = node is not None and node.operator == Unary(UnaryFunction.SQRT)
         return node.inputs[0] if node is not None and found else None

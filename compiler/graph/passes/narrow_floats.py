@@ -56,7 +56,7 @@ class NarrowFloats:
 
 
 def _factors(graph: Graph, node: Node) -> tuple[str, ...]:
-    """What a product of float32 multiplies; empty for other nodes."""
+    """Factors of a float32 product; empty for other nodes."""
     operator = node.operator
     if isinstance(operator, Attention):
         found = node.inputs[:3]
@@ -121,7 +121,7 @@ class _Narrowing:
         return _moves(node) and node.output in self.stored
 
     def _narrow_operands(self, node: Node) -> tuple[str, ...]:
-        """What the node reads in 16 bits."""
+        """Operands that the node reads in 16 bits."""
         if self._stays(node):
             return tuple(filter(self._is_wide, node.inputs))
         return _factors(self.graph, node)

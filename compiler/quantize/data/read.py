@@ -1,4 +1,4 @@
-"""Which samples a path holds: a file of arrays, or a folder of arrays, pictures or sounds."""
+"""Samples in a path: a file of arrays, or a folder of arrays, pictures or sounds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ KINDS = {
     **dict.fromkeys(PICTURES, "pictures"),
     **dict.fromkeys(SOUNDS, "sounds"),
 }
-"""What a file holds, by the end of its name."""
+"""Contents of a file, by the end of its name."""
 
 
 def read_data(

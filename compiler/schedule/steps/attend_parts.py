@@ -1,4 +1,4 @@
-"""What the loops of ``define/attention.py`` compute, by the numbers of rows and columns."""
+"""Computations in the loops of ``define/attention.py``, by the numbers of rows and columns."""
 
 import math
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ class Parts:
 
 
 def parts_of(function: Function, site: Site) -> Parts:
-    """What a function computes; site: of its loop over blocks of rows.
+    """Parts of a function's computation; site: of its loop over blocks of rows.
 
     Raises ScheduleError where loops are not as they are defined, or compute something else.
     """
@@ -153,7 +153,7 @@ class _Finder:
         return self.added("k0", "sum0")
 
     def weighed(self) -> Expr:
-        """What weights are multiplied by."""
+        """The factor of the weights."""
         found = [each for each in self.added("c4", "acc0") if "e2" in variables(each)]
         if len(found) != 1:
             raise ScheduleError("attend: the loop c4 does not weigh values")
@@ -187,7 +187,7 @@ class _Finder:
         return found
 
     def bounded(self, sizes: Mapping[str, int]) -> Bounds:
-        """What holds where there are so many rows, columns, ..."""
+        """Facts that hold where there are so many rows, columns, ..."""
         bounds = self.bounds
         for name, size in sizes.items():
             bounds = bounds.loop(name, as_index(size))

@@ -36,7 +36,7 @@ def together(conditions: Sequence[Expr]) -> Expr | None:
 
 
 def at_least_zero(condition: Expr) -> Linear | None:
-    """What a comparison of indices requires to be 0 or more; None for other conditions."""
+    """The form that a comparison of indices requires to be 0 or more; None for other conditions."""
     match condition:
         case Binary(
             function=BinaryFunction.LT | BinaryFunction.LE as function, left=a, right=b

@@ -55,7 +55,7 @@ class Bytes:
 
 
 def find_bytes(body: Stmt, lane: str) -> Bytes | None:
-    """What ``body`` stores, if that is one byte made of an int32 in each of 16 lanes."""
+    """The bytes that ``body`` stores, if it makes one of an int32 in each of 16 lanes."""
     values: dict[str, Expr] = {}
     inner = body
     while isinstance(inner, Let):
@@ -206,7 +206,7 @@ def _resolved(value: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def _limited(value: Expr) -> Expr | None:
-    """What is limited, where ``value`` is that within a limit of bytes."""
+    """The value that is limited, if ``value`` is one within limits of bytes."""
     if isinstance(value, Binary) and value.function in LIMITS:
         limit = value.right
         if isinstance(limit, Constant) and limit.value == LIMITS[value.function]:

@@ -1,4 +1,4 @@
-"""What is read soon, asked for early."""
+"""Prefetches of what will soon be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -90,7 +90,7 @@ def guarded(stmt: Stmt, box: Box, buffer: Buffer, place: Indices, outer: Bounds)
 
 
 def inside(box: Box, shape: tuple[int, ...], place: Indices, outer: Bounds) -> Expr | None:
-    """Whether ``place``, which runs over the box, is in a buffer of ``shape``; None: always."""
+    """The condition that ``place``, anywhere in the box, is in a ``shape``; None: always."""
     condition: Expr | None = None
     for start, size, extent, index in zip(box.start, box.shape, shape, place, strict=True):
         tests: list[Expr] = []

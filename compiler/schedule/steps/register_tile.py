@@ -213,7 +213,7 @@ class _Tiler:
     def values(
         self, parts: Mapping[str, _Part], unrolled: Mapping[str, int], lane: str
     ) -> dict[str, Expr]:
-        """What the kept loops' variables stand for in a tile."""
+        """Values of the kept loops' variables in a tile."""
         found: dict[str, Expr] = {}
         for name, part in parts.items():
             value = part.start
@@ -256,7 +256,7 @@ class _Tiler:
         return loops(outer, block(*statements))
 
     def finish(self, values: Mapping[str, Expr], result: Expr) -> Stmt:
-        """What is done with the result, which ``result`` stands for."""
+        """The statement that uses the result, for which ``result`` stands."""
         name = self.nest.register.name
 
         def change(node: Expr) -> Expr:

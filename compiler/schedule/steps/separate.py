@@ -141,7 +141,7 @@ class Row:
         return frozenset({self.last, self.tap})
 
     def times(self, form: Linear) -> int | None:
-        """What the place in a row is multiplied with in ``form``; None where it is in none."""
+        """The factor of the place in a row in ``form``; None if it is in none."""
         last, tap = form.coefficient(self.last), form.coefficient(self.tap)
         return last // self.step if last * self.dilation == tap * self.step else None
 

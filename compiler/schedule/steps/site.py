@@ -39,7 +39,7 @@ class Site:
 
     @property
     def bounds(self) -> Bounds:
-        """What holds at the statement."""
+        """Facts that hold at the statement."""
         simplifier = Simplifier(Bounds())
         for outer, number in self.above:
             bounds = simplifier.bounds

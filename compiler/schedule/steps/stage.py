@@ -1,4 +1,4 @@
-"""What a nest reads again and again, kept in a buffer as the nest will read it."""
+"""Copies of what a nest reads again and again, in a buffer ordered as the nest reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

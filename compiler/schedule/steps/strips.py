@@ -188,7 +188,7 @@ class _Nests:
                     break
 
     def private(self, own: set[str]) -> set[str]:
-        """What iterations have for themselves."""
+        """Buffers that iterations have for themselves."""
         found = {each.buffer.name for each in walk(self.block) if isinstance(each, Allocate)}
         return found - own
 

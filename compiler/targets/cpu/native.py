@@ -91,7 +91,7 @@ def compile_graph(
 
 
 def load_specialising(part: ModelPart) -> Executor:
-    """What runs a model that is compiled as it runs.
+    """Executor of a model that is compiled as it runs.
 
     Raises ModuleError when it cannot be read.
     """

@@ -35,7 +35,7 @@ class Kernel:
 
     @property
     def function(self) -> Function:
-        """What is compiled."""
+        """The function to compile."""
         return self.schedule.function
 
     @property

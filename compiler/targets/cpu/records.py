@@ -16,11 +16,11 @@ FIELDS: Mapping[str, Mapping[str, type]] = {
     "kernel": {**COMMON, "steps": list},
     "convolution": {**COMMON, "tile": int},
 }
-"""What each kind has beside its key, at least."""
+"""Fields of each kind besides its key."""
 
 
 def read_records(paths: Sequence[Path], cpu: str, threads: int) -> Records:
-    """What files have for a CPU and a number of threads; of equal keys, the last file decides."""
+    """Records of files for a CPU and a number of threads; of equal keys, the last file decides."""
     kernels: dict[str, KernelRecord] = {}
     tiles: dict[str, int] = {}
     for path in paths:

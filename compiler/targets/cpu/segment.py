@@ -71,11 +71,11 @@ GENERAL: tuple[Pass[Graph], ...] = (
     MergeCommon(),
     FoldScales(),
 )
-"""What general operators go through before activations are blocked."""
+"""Passes over general operators, before activations are blocked."""
 
 
 def float_passes(winograd: bool, records: Records = NO_RECORDS) -> Pipeline[Graph]:
-    """What a graph goes through before it becomes groups.
+    """Passes over a graph before it becomes groups.
 
     winograd: whether convolutions may be computed by Winograd's tiles.  records: that say by which.
     """

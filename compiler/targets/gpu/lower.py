@@ -75,7 +75,7 @@ def _pipeline(*own: Pass[Graph]) -> Pipeline[Graph]:
 
 
 GPU_PASSES: Pipeline[Graph] = Pipeline((*_pipeline().passes, ExpandIntegers(), EliminateDead()))
-"""What a graph goes through before it becomes groups; ..."""
+"""Passes over a graph before it becomes groups; ..."""
 TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
     ByteProducts(raised=False, by_rows=True), BytePairs(), WideSums()
 )
@@ -83,8 +83,8 @@ TENSOR_CORE_PASSES: Pipeline[Graph] = _pipeline(
 
 
 def passes_of(tensor_cores: bool, precision: Precision, hopper: bool = False) -> Pipeline[Graph]:
-    """What a graph goes through for a GPU: its floats in 16 bits if asked for; softmax
-    and long sums split."""
+    """Passes over a graph for a GPU: its floats in 16 bits if asked for; softmax and long sums
+    split."""
     passes = (TENSOR_CORE_PASSES if tensor_cores else GPU_PASSES).passes
     if precision is not Precision.FP32:
         own = (WideSums(), EliminateDead()) if tensor_cores else ()
@@ -252,7 +252,7 @@ class _Builder:
 
     @property
     def memory_bytes(self) -> int:
-        """What calls leave for each other, and behind it the workspace of one call."""
+        """Bytes of what calls leave for each other, followed by the workspace of one call."""
         return aligned(self.program.memory_bytes) + self.workspace
 
     def steps(self, items: Sequence[Item]) -> list[Launch | Repeat]:

@@ -17,11 +17,11 @@ __all__ = ["KIND", "read_records"]
 
 KIND = "gpu kernel"
 FIELDS: Mapping[str, Mapping[str, type]] = {KIND: {"target": str, "device": str, "steps": list}}
-"""What each has beside its key, at least."""
+"""Fields of each record besides its key."""
 
 
 def read_records(paths: Sequence[Path], target: str, device: str = "") -> Records:
-    """What files have for a target, and a device whose name has ``device`` in it; of equal keys the
+    """Records of files for a target, and a device with ``device`` in its name; of equal keys the
     last file decides.
 
     Raises ScheduleError where the records are of several devices.

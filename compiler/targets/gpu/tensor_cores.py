@@ -82,7 +82,7 @@ BESIDE: Mapping[str, Intrinsic] = by_name(
 """The same products; see above."""
 COPIES: Mapping[str, Intrinsic] = by_name(*map(_copy, (*BYTES, *HALVES)))
 INTRINSICS: Mapping[str, Intrinsic] = {**PRODUCTS, **BESIDE, **COPIES, **FRAGMENTS}
-"""What a kernel for these GPUs may call; ..."""
+"""Intrinsics that a kernel for these GPUs may call; ..."""
 HOPPER: Mapping[str, Intrinsic] = {**INTRINSICS, **GROUP_PRODUCTS}
 """... and one for sm_90a."""
 OF_WARPS = frozenset((*PRODUCTS, *BESIDE, *FRAGMENT_PRODUCTS, *ROW_RESULTS))

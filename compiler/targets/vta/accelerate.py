@@ -292,7 +292,7 @@ def _layers(
 
 
 def _timeline(program: CompiledProgram) -> Timeline:
-    """What the program is expected to do when."""
+    """The expected times of the program's instructions."""
     parts = zip(program.instructions, program.layer_of, program.expected, strict=True)
     return tuple(
         TimelineEntry(index, instruction.unit.name, layer, start, start, end, None, None, 0)

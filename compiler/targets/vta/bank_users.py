@@ -21,8 +21,8 @@ KNOWN = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Which layers' units read an item, and which write it: one bit for each layer, in a field for
-    each unit and each of the two.
+    """Layers whose units read an item, and those that write it: one bit for each layer, in a field
+    for each unit and each of the two.
 
     Layer -1, which loads inputs, has bit 0 of a field.  others: in the field of a unit, layers for
     which another unit does the same.  near: also layers that may run at the same time as those.

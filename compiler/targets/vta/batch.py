@@ -147,7 +147,7 @@ class _Batch:
         return self.builder.node(Reshape(shape), (made,), f"{name}/pixels", name)
 
     def given(self, chain: Chain) -> str:
-        """What the host makes of an input, side by side."""
+        """An input of the host, images side by side."""
         made = self.on_host(chain, chain.first)
         height, width, channels = _size(self.source, chain.last)
         made = self.reshaped(made, (self.images, height, width, channels))
@@ -203,7 +203,7 @@ def _size(graph: Graph, name: str) -> tuple[int, int, int]:
 
 
 def _wide(graph: Graph, node: Node) -> TensorOperator | None:
-    """What ``node`` does with images side by side; None where windows reach from one to another."""
+    """The operator of ``node`` for images side by side; None where windows span two."""
     operator = node.operator
     sizes = [image_size(graph.types[name].shape) for name in node.inputs]
     x, y = sizes[0], image_size(graph.types[node.output].shape)

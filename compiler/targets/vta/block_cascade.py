@@ -77,7 +77,7 @@ class BlockRing:
         return replace(x, channels=self.size * x.lanes)
 
     def window(self, axis: str) -> Window:
-        """What a layer touches of it in one turn of the loop ``axis``."""
+        """The part that a layer touches in one turn of the loop ``axis``."""
         x = self.activation
         origin = Linear(0, {Variable(f"{axis}.outer"): self.size})
         nowhere = Linear(0, {})

@@ -1,4 +1,4 @@
-"""Which integer operators the accelerator runs, and why not, node by node."""
+"""Integer operators that the accelerator runs, and reasons why not, node by node."""
 
 from collections.abc import Mapping
 from math import prod

@@ -107,7 +107,7 @@ class Chooser:
         return self._sums[gone, price]
 
     def _rooms(self, gone: frozenset[str]) -> Room:
-        """What is left of ACT from one layer to another beside activations that are on chip."""
+        """Room of ACT that remains between layers beside the activations on chip."""
         begun, ended = ([0] * (self._count + 1) for _ in range(2))
         for item in self._items:
             if item.activation.name not in gone:

@@ -250,7 +250,7 @@ class ConstantLoader:
 
 @dataclass(frozen=True, slots=True)
 class ConstantPiece:
-    """What one iteration reads of a constant; an equal ``key`` means an equal array.
+    """The part of a constant that one iteration reads; an equal ``key`` means an equal array.
 
     place: of it along each axis that is cut.
     """
@@ -263,7 +263,7 @@ class ConstantPiece:
 def constant_piece(
     name: str, array: NDArray[np.generic], nest: Nest, at: Mapping[str, int]
 ) -> ConstantPiece:
-    """What iteration ``at`` of the serial loops reads of ``array``: a part of each split axis."""
+    """The part of ``array`` that iteration ``at`` of the serial loops reads, of each split axis."""
     places: list[int] = []
     extents = nest.extents
     for axis, loop in enumerate(CONSTANTS[name][1]):
@@ -277,7 +277,7 @@ def constant_piece(
 
 
 def layer_constants(layer: LoweredLayer) -> dict[str, NDArray[np.generic]]:
-    """What a layer loads: its constants, biases and scales together as words of PAR."""
+    """Constants that a layer loads; biases and scales together as words of PAR."""
     found = {name: array for name, array in layer.constants.items() if name not in SCALES.values()}
     for name in SCALES.keys() & found.keys():
         found[name] = parameter_words(layer, name)

@@ -99,7 +99,7 @@ class DramMap:
         return other
 
     def known(self) -> NDArray[np.bool_]:
-        """Whether each byte is constant: bool[size]."""
+        """True for each byte that is constant: bool[size]."""
         found = np.zeros(self.size, bool)
         for data, address in self._parts.items():
             found[address : address + len(data)] = True

@@ -1,4 +1,4 @@
-"""Which operations must come before which, whatever their units.
+"""Operations that must come before others, whatever their units.
 
 Operation ``i`` depends on an earlier ``j`` when one of them writes a place that the other reads or
 writes.

@@ -205,7 +205,7 @@ def _with_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> 
 
 
 def known_loads(draft: Draft, config: HardwareConfig) -> Callable[[Load], bool]:
-    """Whether what a LOAD brings is constant."""
+    """A function that is true for a LOAD of constants."""
     known = draft.dram.known()
     return lambda load: all(known[at : at + size].all() for at, size in dram_rows(load, config))
 

@@ -116,7 +116,7 @@ def _multiplied(tile: Tile) -> Fields:
 
 
 def _finished(tile: Tile) -> Fields:
-    """What the instruction does with a folded value."""
+    """Fields that say how the instruction finishes a folded value."""
     fields: Fields = {}
     match tile.nest.finish:
         case RowFinish(row=row, epsilon=epsilon, shift=shift):

@@ -18,7 +18,7 @@ MOST_PADDING = 255
 
 
 def moves(whole: Load | Store, config: HardwareConfig) -> Iterator[Load | Store]:
-    """What does together the same as ``whole``: plane by plane, row by row, word by word."""
+    """Smaller moves that together equal ``whole``: plane by plane, row by row, word by word."""
     word, stride = dram_word_bytes(whole, config), 1
     if isinstance(whole, Load) and whole.step:
         word, stride = whole.step, whole.stride_x

@@ -52,7 +52,7 @@ def merges(program: Sequence[Instruction], before: Sequence[frozenset[int]]) -> 
 
 
 def merging(one: Instruction, other: Instruction) -> Instruction | None:
-    """What does what ``one`` does, and then what ``other`` does; None where no instruction does."""
+    """The instruction that does the work of ``one``, then of ``other``; None if there is none."""
     match one, other:
         case Gemm(), Gemm() if one.extent == other.extent:
             return _gemm(one, other)

@@ -44,7 +44,7 @@ Known = dict[tuple[int, Region], list[Read]]
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What some of each layer comes from.
+    """Sources of some part of each layer's result.
 
     parts: float64[layers, layers], the part of each layer's result, 0 to 1.
     wholly: bool of that shape; whether all its channels are wanted, and so all its weights.
@@ -55,8 +55,8 @@ class Needs:
 
 
 def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
-    """What the first products of each layer come from, what all products with one tile of its
-    weights do, and what all of it does.
+    """Needs of the first products of each layer, of all products with one tile of its weights, and
+    of all of it.
     """
     known: Known = {}
     makers_of: dict[str, list[int]] = {}
@@ -254,7 +254,7 @@ def _size(x: Activation) -> int:
 
 
 def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
-    """What a layer makes of what is wanted of the tensor of its output, at the least."""
+    """The least part that a layer makes of what is wanted of its output's tensor."""
     mine = _blocks(output)
     parts = list[tuple[Blocks, Region]]()
     for view, (blocks, rows, columns) in wanted.items():
@@ -272,8 +272,8 @@ def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
 
 
 def _together(parts: Sequence[tuple[Blocks, Region]]) -> Region:
-    """What several parts of a tensor have at the least, one beside the other: blocks of each that
-    are in none before, and the rows and columns that all have.
+    """The least that several parts of a tensor have side by side: blocks of each that are in none
+    before, and the rows and columns that all have.
     """
     blocks, end = 0, 0
     for view, (count, _, _) in sorted(parts, key=lambda part: (part[0].start, part[0].stop)):
@@ -284,7 +284,7 @@ def _together(parts: Sequence[tuple[Blocks, Region]]) -> Region:
 
 
 def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
-    """What the iterations ``inside`` of a layer read, at the least: some of it may be halo."""
+    """The least that the iterations ``inside`` of a layer read; some of it may be halo."""
     inputs = {x.name: x for x in layer.inputs}
     for nest in layer.kernel.nests:
         extents = {

@@ -167,7 +167,7 @@ class Requantized:
 
 @dataclass(frozen=True, slots=True)
 class RowFinish:
-    """What makes a parameter of a row of a fold over all of it.
+    """The finish that makes a row's parameter of a fold over all of it.
 
     LESS: ``-x``, int32.  OVER: ``scale / float32(max(x + bias, 1))``, float32.  ROOT: ``scale *
     2^shift / sqrt(max(x + epsilon, 1))``, float32.
@@ -249,7 +249,7 @@ class Nest:
 
     @property
     def parameters(self) -> dict[str, Ref]:
-        """What the finish takes from PAR, by its names in ``Requantized``."""
+        """Places in PAR of the finish's operands, by their names in ``Requantized``."""
         if self.finish is None:
             return {}
         found = {"bias": self.finish.bias, "scale": self.finish.scale}

@@ -7,8 +7,8 @@ __all__ = ["PLACINGS", "PLAIN", "Placing"]
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """What decides between plans in which all layers run in the same ways, mostly by the places of
-    items.  Which is best depends on the network.
+    """A choice between plans in which all layers run in the same ways, mostly of the places of
+    items.  The best one depends on the network.
 
     same_layer: how much it counts that two units of one layer may want to read, or to write, the
     same bank at one time; for layers near each other it counts 1.  few_banks: whether, of places

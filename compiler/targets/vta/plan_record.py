@@ -39,7 +39,7 @@ PlanRecords = MutableMapping[str, PlanRecord]
 
 
 def to_plan_record(planner: Planner, plan: Plan, cycles: int) -> PlanRecord:
-    """What ``plan`` chose."""
+    """The record of ``plan``'s choices."""
     numbers = _numbers(planner)
     gone = sorted(plan.gone, key=numbers.__getitem__)
     record: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Which activations stay in DRAM, and how each layer is tiled: the plan that is searched for."""
+"""Search for the plan: which activations stay in DRAM, and how each layer is tiled."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress

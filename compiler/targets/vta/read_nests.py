@@ -44,10 +44,10 @@ __all__ = ["BYTE", "HIGH", "LOW", "NestError", "read_nests"]
 LOW, HIGH = "low", "high"
 """Bytes of exponentials, in place of a softmax's result and operand."""
 BYTE = "root_byte"
-"""What rows are divided by the root of, in place of a normalisation's result."""
+"""Name of the value by whose root rows are divided, in place of a normalisation's result."""
 
 FOLDS = {BinaryFunction.ADD: (Fold.SUM, 0), BinaryFunction.MAX: (Fold.MAX, -128)}
-"""What each reduction is, and where it starts."""
+"""The fold of each reduction, and its first value."""
 
 
 def read_nests(function: Function) -> Kernel:

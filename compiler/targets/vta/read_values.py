@@ -210,7 +210,7 @@ class Values:
         return copied.ref(indices) if copied else Ref(load.buffer, indices)
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """What a copy is of, or the buffer itself."""
+        """The buffer that a copy is of, or the buffer itself."""
         copied = self.copies.get(buffer.name)
         return copied.buffer if copied else buffer
 
@@ -225,7 +225,7 @@ def _fixed_parameters(base: Expr, scaled: Expr) -> tuple[Load, Load] | None:
 
 
 def _root_of(value: Expr) -> tuple[Expr, int, Load, int] | None:
-    """What ``over_root`` is of, with its epsilon, scale and shift, if ``value`` is that."""
+    """The operands of ``over_root``, with its epsilon, scale and shift, if ``value`` is one."""
 
     def divisor(node: Expr, below: tuple[Expr | None, ...]) -> Expr | None:
         match node:
@@ -244,7 +244,7 @@ def _root_of(value: Expr) -> tuple[Expr, int, Load, int] | None:
 
 
 def _uncast(value: Expr) -> Expr:
-    """What is converted to int32, or ``value`` itself."""
+    """The value that is converted to int32, or ``value`` itself."""
     return value.operand if isinstance(value, Cast) and value.dtype is DType.INT32 else value
 
 

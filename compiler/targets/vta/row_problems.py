@@ -33,7 +33,7 @@ MADE = (Add, Lookup, Requantize)
 """Operators of layers that may make a mask."""
 
 LEAST = -128
-"""What lanes without a channel hold in rows of which the largest is taken."""
+"""Held by lanes without a channel, in rows of which the largest is taken."""
 
 
 def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | None:
@@ -107,7 +107,7 @@ def must_end_low(graph: Graph, name: str) -> bool:
 
 
 def lane_fill(graph: Graph, name: str) -> int:
-    """What the host puts in lanes of a tensor without a channel."""
+    """The value that the host puts in lanes of a tensor without a channel."""
     for reader in graph.consumers(name):
         if isinstance(reader.operator, Upsample2d | Reshape) and lane_fill(graph, reader.output):
             return LEAST

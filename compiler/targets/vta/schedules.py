@@ -90,7 +90,7 @@ COARSE = Grain()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a tile may need.
+    """Memory that a tile may need.
 
     acc_words: ACC words of a tile.  wgt_words: WGT tiles of one channel block group.  rows: with
     parameters of their own.

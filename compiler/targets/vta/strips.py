@@ -1,4 +1,4 @@
-"""Which layers can run strip by strip, and how they do."""
+"""Layers that can run strip by strip, and how they do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,13 +55,13 @@ class Stripes:
     part: tuple[Memory, int] | None
     """Words of WGT or TAP for one block of output channels."""
     has_sums: bool
-    """Whether it has some in ACC."""
+    """True if it has sums in ACC."""
     turns: str | None
     """The activation of which it may read rows in any order, since each of its taps has a word."""
 
     @property
     def output(self) -> Activation:
-        """What it makes."""
+        """The activation that it makes."""
         return self.layer.output
 
 

@@ -80,7 +80,7 @@ class Vta:
         return Plan(pieces, (*listed, *late))
 
     def _refusals(self, graph: Graph, pieces: tuple[Piece, ...]) -> dict[int, Refusal]:
-        """What of ``graph`` the accelerator does not run in one of these pieces after all."""
+        """Nodes of ``graph`` that the accelerator does not run in one of these pieces after all."""
         for piece in pieces:
             refusal = refuse(piece.graph, self.config.block) if piece.own else None
             if refusal is None:

@@ -46,7 +46,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """What a tile of any size moves of one activation.
+    """The data of one activation that a tile of any size moves.
 
     spans: of its block, row and column: how many there are of one iteration, and how many more
     each further one of an axis adds.  axes: those that it moves with, also in parts of k.

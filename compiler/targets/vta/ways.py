@@ -54,8 +54,8 @@ Room = Callable[[int, int], int]
 
 
 def limits_of(config: HardwareConfig) -> Limits:
-    """What a tile may use: one bank of ACC, and half of WGT, so that the weights of the next tile
-    can be loaded meanwhile.
+    """Memory that a tile may use: one bank of ACC, and half of WGT, so that the weights of the next
+    tile can be loaded meanwhile.
     """
     rows = config.par_depth // ROW_PARTS
     return Limits(config.bank_words(Memory.ACC), config.wgt_depth // 2, rows)

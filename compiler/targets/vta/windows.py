@@ -39,7 +39,7 @@ ROWS = 1
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a kernel touches of ``activation`` in one tile, and the buffer that holds it.
+    """The part of ``activation`` that a kernel touches in one tile, and the buffer that holds it.
 
     shape: blocks, rows and columns of the buffer.
     origin: block, row and column of the activation, the halo included, at which the buffer begins;
@@ -106,7 +106,7 @@ class Window:
         return (store,) if store.count_x else ()
 
     def _parts(self, tile: Mapping[str, int]) -> list[Span]:
-        """What the tile touches of the whole activation, halo included, in each dimension."""
+        """The part of the whole activation that the tile touches, with halo, in each dimension."""
         return list(zip(self.place(tile), self.shape, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What commands are given: an image, a module."""
+"""Arguments of commands: an image, a module."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ TINY = find_config("tiny")
 
 @pytest.fixture
 def unbuilt(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What is built, on a device that has built nothing and runs nothing."""
+    """Builds, on a device that has built nothing and runs nothing."""
     rtl, simulator = open_launcher("rtl"), open_launcher("sim")
     built: list[object] = []
     monkeypatch.setattr(type(rtl), "is_built", lambda self, config: config in built)

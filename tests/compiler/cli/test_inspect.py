@@ -1,4 +1,4 @@
-"""What is in a file, told without running it."""
+"""Contents of a file, told without running it."""
 
 import json
 from collections import Counter

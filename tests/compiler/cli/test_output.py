@@ -1,4 +1,4 @@
-"""What reaches the terminal, whatever names and files hold."""
+"""Output on the terminal, whatever names and files hold."""
 
 import os
 from pathlib import Path

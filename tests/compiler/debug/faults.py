@@ -30,7 +30,7 @@ from .planted import (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What was done to which instructions: any of them is the right answer."""
+    """A fault in some instructions: any of them is the right answer."""
 
     kind: str
     instructions: tuple[int, ...]

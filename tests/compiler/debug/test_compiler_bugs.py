@@ -33,8 +33,8 @@ def load_of(whole: Subject, layer: int, memory: Memory) -> int:
 
 
 def check(whole: Subject, module: Module, index: int) -> CheckResult:
-    """What the check of a module with a fault in ``index`` says: it names the fault, and a byte
-    that is wrong.
+    """The check of a module with a fault in ``index``: it names the fault, and a byte that is
+    wrong.
     """
     debugger = whole.debug(module)
     found = debugger.check()

@@ -38,7 +38,7 @@ MIN, MAX = ReduceFunction.MIN, ReduceFunction.MAX
 
 
 def is_plain(function: Function) -> bool:
-    """Whether there are serial loops only, and nothing of a machine."""
+    """True if there are serial loops only, and nothing of a machine."""
     stmts = list(walk(function.body))
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     serial = all(loop.kind is LoopKind.SERIAL and not loop.annotations for loop in loops)
@@ -50,7 +50,7 @@ def test_every_operator_has_a_case() -> None:
 
 
 def compare(operator: TensorOperator, arrays: Sequence[Any]) -> None:
-    """What the loops of a definition compute with what the operator means."""
+    """Compare the loops of a definition with the operator's meaning."""
     builder = GraphBuilder()
     names = [
         builder.input(f"x{n}", TensorType(np.shape(array), str(np.asarray(array).dtype)))

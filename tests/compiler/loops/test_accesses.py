@@ -19,7 +19,7 @@ FUNCTION = """function "f"
 
 
 def said(access: Access) -> tuple[object, ...]:
-    """What it is, without objects that are made anew."""
+    """An access without newly made objects."""
     index = tuple(form.to_expr() for form in access.index)
     way = access.reads, access.writes, access.function, access.conditional
     return access.buffer.name, index, way, len(access.loops), access.bounds

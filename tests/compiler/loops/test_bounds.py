@@ -1,4 +1,4 @@
-"""What bounds say where a condition holds, against all values that variables can have."""
+"""Bounds under a condition, compared with all values that variables can have."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Whether accesses meet, against all their instances."""
+"""Meetings of accesses, compared with all their instances."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What indices say by themselves of iterations that keep apart, against all iterations."""
+"""Iterations that indices alone keep apart, compared with all iterations."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -79,7 +79,7 @@ def bodies(draw: st.DrawFn) -> Stmt:
 
 
 def bare(stmt: Stmt) -> Stmt:
-    """What is in the loops of ``stmt``."""
+    """The body inside the loops of ``stmt``."""
     return bare(stmt.body) if isinstance(stmt, For) else stmt
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a Dask cluster, and what becomes of its answers, without one."""
+"""Requests to a Dask cluster, and the fate of its answers, without one."""
 
 from collections import deque
 from types import SimpleNamespace

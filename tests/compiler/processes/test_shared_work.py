@@ -32,7 +32,7 @@ def scaled(factor: int) -> Function:
 def done(
     tasks: Sequence[Any], build: Callable[[Any], Any], there: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """What comes of tasks when two processes help."""
+    """Results of tasks when two processes help."""
     with SharedWork(build, lambda count: 2, there) as work:
         for task in tasks:
             work.add(task)
@@ -40,13 +40,13 @@ def done(
 
 
 def marked(path: str) -> int:
-    """What the processes do."""
+    """The work of the processes."""
     Path(path).touch()
     return len(path)
 
 
 def here(path: str) -> int:
-    """What this process does: it waits until the processes have done something."""
+    """The work of this process: it waits until the processes have done something."""
     while not any(Path(path).parent.iterdir()):
         time.sleep(0.01)
     return len(path)

@@ -1,4 +1,4 @@
-"""Which dimension of a result threads share out among them."""
+"""The dimension of a result that threads share."""
 
 import pytest
 

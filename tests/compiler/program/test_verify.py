@@ -35,7 +35,7 @@ Memories = dict[tuple[Origin, int], dict[int, object]]
 
 
 def executed(program: Program) -> list[object]:
-    """What the outputs hold: each byte by the calls that led to it."""
+    """Contents of the outputs: for each byte, the calls that led to it."""
     memories: Memories = {}
     sizes = {each.name: each for each in program.functions}
 
@@ -121,7 +121,7 @@ def without_work(program: Program) -> Program:
 
 
 def closed(items: tuple[Item, ...]) -> bool:
-    """Whether no value decides how often a loop runs, and threads have nothing of their own."""
+    """True if no value decides how often a loop runs, and threads have nothing of their own."""
     loops = [each for each in items if isinstance(each, Loop)]
     return all(
         each.condition is None and each.guard is None and each.threads == 1 and closed(each.calls)

@@ -35,7 +35,7 @@ def kernels() -> list[Kernel]:
 
 
 def results(kernel: Kernel, record: KernelRecord, setting: Setting) -> list[np.ndarray]:
-    """What machine code gives for random inputs."""
+    """Results of machine code for random inputs."""
     rng = np.random.default_rng(1)
     function = kernel.function(setting, record)
     verify(function)
@@ -46,7 +46,7 @@ def results(kernel: Kernel, record: KernelRecord, setting: Setting) -> list[np.n
 
 @cache
 def expected(number: int, threads: int) -> list[np.ndarray]:
-    """What the default gives."""
+    """Results of the default."""
     return results(kernels()[number], KernelRecord(), Setting(threads=threads))
 
 

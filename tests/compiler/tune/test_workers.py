@@ -17,7 +17,7 @@ ENOUGH = 600.0
 
 
 def run(jobs: list[DoesNot]) -> dict[int, Measured]:
-    """What came of each job, by its number."""
+    """Result of each job, by its number."""
     workers: LocalWorkers[int] = LocalWorkers(1, ENOUGH)
     waiting = deque(enumerate(jobs))
     try:

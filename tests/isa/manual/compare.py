@@ -63,7 +63,7 @@ def refusals_differ(instruction: Instruction, config: HardwareConfig) -> list[st
 
 
 def sizes_of(config: HardwareConfig) -> dict[str, int]:
-    """What the page says of a configuration of that name; else what the object says."""
+    """Sizes on the page for a configuration of that name; else those of the object."""
     if config.name in names_of_configurations():
         return configuration(config.name)
     return {name: getattr(config, name) for name in configuration("tiny")}

@@ -1,4 +1,4 @@
-"""What the tables of the manual say: fields of instructions, memories, configurations.
+"""Tables of the manual: fields of instructions, memories, configurations.
 
 The tables are read from the page itself, so what it says of bits and sizes is what is tested.
 """
@@ -34,7 +34,7 @@ def text() -> str:
 
 
 def section(title: str) -> str:
-    """What stands under the heading ``title``, up to the next heading."""
+    """Text under the heading ``title``, up to the next heading."""
     found = re.search(
         rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", text(), re.MULTILINE | re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""What an instruction of each unit does to the memories: the loops under "Instructions"."""
+"""Effect of an instruction of each unit on the memories: the loops under "Instructions"."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""What words are known to hold, and who wrote them, after instructions made by hand."""
+"""Known contents of words, and their writers, after instructions made by hand."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the RTL's memories hold between instructions is what the simulator replays."""
+"""The RTL's memories between instructions are those that the simulator replays."""
 
 from pathlib import Path
 

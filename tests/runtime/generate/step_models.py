@@ -13,7 +13,7 @@ from onnx import numpy_helper, parser
 __all__ = ["MODELS", "POSITIONS", "QUANTISED", "expected_tokens", "step_model"]
 
 POSITIONS = 12
-"""What caches that do not grow hold."""
+"""Positions of caches that do not grow."""
 RNG = np.random.default_rng(5)
 CONSTANTS = {
     "E": RNG.integers(-9, 9, (256, 8)).astype(np.float32),

@@ -1,4 +1,4 @@
-"""What the tensors of language models are for is found by names and shapes, or refused clearly."""
+"""Roles of language models' tensors, found by names and shapes, or refused clearly."""
 
 import pytest
 

@@ -9,7 +9,7 @@ from dovetail.runtime.result import RunResult
 
 
 def result(cycles: int) -> RunResult:
-    """What a run of an accelerator gave; each figure is another one."""
+    """Result of an accelerator's run; each figure is another one."""
     return RunResult(
         {}, "sim", 0.5, 0.25, 0.125, cycles=cycles, macs=30, dram_bytes_read=7, dram_bytes_written=4
     )

@@ -1,4 +1,4 @@
-"""Which OpenCL device is taken, with a stand-in for the package."""
+"""Choice of the OpenCL device, with a stand-in for the package."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MODULE = "dovetail.runtime.gpu.opencl"
 
 @dataclass
 class Package(ModuleType):
-    """What the device asks of pyopencl."""
+    """The part of pyopencl that the device uses."""
 
     platforms: list[SimpleNamespace] = field(default_factory=list)
     device_type: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(GPU=GPU))

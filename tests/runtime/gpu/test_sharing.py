@@ -26,7 +26,7 @@ COPIES = ("cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2")
 
 
 def rows(x: NDArray[np.float32]) -> NDArray[Any]:
-    """What the module computes: two products, so that it is two kernels."""
+    """The module's results: two products, so that it is two kernels."""
     return np.maximum(x @ WEIGHTS[0], 0) @ WEIGHTS[1]
 
 

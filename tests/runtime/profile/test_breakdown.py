@@ -1,4 +1,4 @@
-"""What the cycles of a layer were for, by timelines whose answer is plain."""
+"""Purposes of a layer's cycles, by timelines whose answer is plain."""
 
 from dataclasses import fields, replace
 

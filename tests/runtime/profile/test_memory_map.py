@@ -1,4 +1,4 @@
-"""What lies where, of programs whose answer is plain."""
+"""Places of tensors, in programs whose answer is plain."""
 
 from dataclasses import replace
 

@@ -90,7 +90,7 @@ class Emitter:
         return self.node("Transpose", (name,), f"{name}_turned", perm=list(order))
 
     def bytes_of(self, moved: str, given: str) -> str:
-        """What is moved of ``given``, with its quantisation if it has one."""
+        """The moved form of ``given``, with its quantisation if it has one."""
         if given not in self.scales or moved == given:
             return moved
         scale = self.scales[given]

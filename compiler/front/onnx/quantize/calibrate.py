@@ -29,7 +29,7 @@ FIXED_RANGES = {"Sigmoid": (0.0, SCALE_256), "Softmax": (0.0, SCALE_256), "Tanh"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Which operators become integers, and the scale of every quantised tensor."""
+    """Operators that become integers, and the scale of every quantised tensor."""
 
     plan: Plan
     scales: Mapping[str, Quantization]

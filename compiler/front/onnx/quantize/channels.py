@@ -1,4 +1,4 @@
-"""Which channels of a model's tensors may have a factor, and which must have the same one.
+"""Channels of a model's tensors that may have a factor, and those that must share one.
 
 Convolutions and dense layers take a factor off their outputs and put one on their inputs.  Between
 them, a positive factor passes through what is homogeneous (Relu, pools, sums) and what moves

@@ -84,7 +84,7 @@ def find_scores(model: FloatModel, shapes: Shapes) -> Scores:
 def _added_by(
     name: str, reader: OnnxNode, sums: set[str], masks: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
-    """What ``name`` is added to by ``reader``, or behind it, for ``sums``; else nothing."""
+    """Masks that ``reader``, or a node after it, adds to ``name``, for ``sums``; empty if none."""
     if reader.kind == "Add" and reader.outputs[0] in sums:
         return frozenset(reader.inputs) - {name}
     if reader.kind in MOVES and reader.inputs[0] == name:
@@ -158,7 +158,7 @@ def _reaches_softmax(model: FloatModel, node: OnnxNode) -> bool:
 
 
 def _masked_place(model: FloatModel, node: OnnxNode) -> int | None:
-    """Which input of a Where is the large negative constant, where the other is computed."""
+    """The input of a Where that is the large negative constant, if the other is computed."""
     for place in (1, 2):
         value = model.constants.get(node.inputs[place])
         if value is not None and value.size and value.max() <= MASKED:

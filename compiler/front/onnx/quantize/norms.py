@@ -132,7 +132,7 @@ class _Match:
         return (node, mean, *twins)
 
     def _quotient(self, root: OnnxNode, d: str) -> tuple[OnnxNode, ...]:
-        """What divides ``d``, or a twin of it, by the root."""
+        """Nodes that divide ``d``, or a twin of it, by the root."""
         own = self._same(d)
         reader = self.model.only_reader(root.outputs[0])
         if reader is None:

@@ -1,4 +1,4 @@
-"""Which nodes of a float model become integer operators, and which tensors are quantised alike.
+"""Nodes of a float model that become integer operators, and tensors that are quantised alike.
 
 A tensor is quantised when a node that becomes an integer operator reads or writes it.  Tensors that
 a node only moves, pools or joins have one scale: they form a group.

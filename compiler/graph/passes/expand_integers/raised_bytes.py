@@ -55,7 +55,7 @@ class RaisedBytes:
         return self.emit(Cast(dtype), x)
 
     def centred(self, x: str, zero_point: int, dtype: DType) -> str:
-        """What raised bytes stand for, less ``zero_point``, in ``dtype``."""
+        """Values of raised bytes, less ``zero_point``, in ``dtype``."""
         return self.moved(self.cast(x, dtype), -(zero_point + RAISE))
 
     def moved(self, x: str, offset: int) -> str:

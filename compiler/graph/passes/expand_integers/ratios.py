@@ -39,7 +39,7 @@ def multiply(new: RaisedBytes, a: str, b: str, operator: Multiply) -> str:
 
 
 def _shifted(new: RaisedBytes, x: str, shift: int) -> str:
-    """What raised bytes stand for, plus ``shift``, in float32, where it is exact."""
+    """Values of raised bytes, plus ``shift``, in float32, where that is exact."""
     if new.builder.types[x].dtype != DType.FLOAT32:
         x = new.cast(x, DType.FLOAT32)
     return new.moved(x, shift - RAISE)

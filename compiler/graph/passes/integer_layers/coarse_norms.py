@@ -30,7 +30,7 @@ B, U = BinaryFunction, UnaryFunction
 MOST_PARTS = 1 << 11
 """Parts of a step of the result that an element of 20 bits counts in, at most; at least half."""
 LEAST = 128
-"""What is taken from a number of 8 bits without a sign, to keep it in int8."""
+"""Taken from unsigned numbers of 8 bits, to keep them in int8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def quantize_coarse_norm(state: State, norm: CoarseNorm, node: Node) -> Integer:
 
 
 def _table(squares: QuantizedAs, divisor: QuantizedAs, epsilon: float) -> Array:
-    """What is divided by, less ``LEAST``, by 255 less the steps of the mean of squares: int8."""
+    """Divisors, less ``LEAST``, by 255 less the steps of the mean of squares: int8."""
     steps = np.arange(255, -1, -1)
     byte = np.clip(steps + squares.zero_point, -128, 127) - squares.zero_point
     real = byte.astype(F32) * squares.scale + F32(epsilon)

@@ -38,7 +38,7 @@ __all__ = ["recognise_elementwise"]
 MATRICES = identity_order(4)
 """How matrices of a batch are stored."""
 Clipped = Accumulated | Sum | Multiplied
-"""What is clipped before it is quantised."""
+"""Values that may be clipped before they are quantised."""
 
 
 def recognise_elementwise(state: State, node: Node) -> Value:
@@ -198,4 +198,4 @@ JOINING: Mapping[BinaryFunction, Callable[[State, Real, Real, str], Value]] = {
     BinaryFunction.MUL: _product,
     BinaryFunction.SUB: _difference,
 }
-"""What two tensors are joined by."""
+"""Operators that join two tensors."""

@@ -42,7 +42,7 @@ BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """What an operator reads: a constant, [] or [C, 1], or the results of a function of ``tensor``.
+    """An operator's operand: a constant, [] or [C, 1], or the results of a function of ``tensor``.
 
     axis: the model's dimension of channels.  codes: the same, where it was dequantised just before.
     """
@@ -55,7 +55,7 @@ class _Operand:
 
 
 def code_points(real: Real) -> Array:
-    """What each of the 256 int8 values stands for: float32[256]."""
+    """Real numbers of the 256 int8 values: float32[256]."""
     return host.dequantize(INT8, float(real.scale), real.zero_point)
 
 
@@ -65,7 +65,7 @@ def is_common(state: State, a: Integer, b: Integer) -> bool:
 
 
 def recognise_function(state: State, node: Node) -> Function:
-    """What an element-wise operator gives for each of the 256 values of one tensor.
+    """Results of an element-wise operator for each of the 256 values of one tensor.
 
     Raises UnrecognisedError when it is not a function of one tensor.
     """

@@ -65,7 +65,7 @@ def recognise_movement(state: State, node: Node) -> Value:
 
 
 def moved(state: State, node: Node, value: Value) -> Value:
-    """What a Transpose, Reshape or Expand makes of a stored or dequantised tensor."""
+    """A stored or dequantised tensor after a Transpose, Reshape or Expand."""
     match node.operator:
         case Transpose() as operator:
             return _transposed(operator, value)

@@ -45,7 +45,7 @@ class Norm:
 
 @dataclass(slots=True)
 class Formulas:
-    """What a graph computes, read backwards; ``used`` are the nodes that were passed."""
+    """Reads the formulas of a graph backwards; ``used`` are the nodes that were passed."""
 
     graph: Graph
     used: set[str]
@@ -86,7 +86,7 @@ class Formulas:
         return None
 
     def mean(self, name: str) -> str | None:
-        """What ``name`` is the mean of, over the last dimension."""
+        """The tensor of which ``name`` is the mean, over the last dimension."""
         divided = self.made(name, B.DIV)
         if divided is None:
             return None
@@ -101,7 +101,7 @@ class Formulas:
         return node.inputs[0]
 
     def square(self, name: str) -> str | None:
-        """What ``name`` is the square of."""
+        """The tensor of which ``name`` is the square."""
         product, power = self.made(name, B.MUL), self.made(name, B.POW)
         if product is not None and product[0] == product[1]:
             return product[0]
@@ -192,7 +192,7 @@ def only_for(graph: Graph, found: Collection[str], passed: Collection[str]) -> f
 
 
 def _epsilon(norm: Norm, x_scale: float, channels: int, about: int | None) -> int:
-    """What the epsilon is in the sum of squares."""
+    """The epsilon in units of the sum of squares."""
     return round(norm.epsilon / x_scale**2 * deviation_steps(channels, about) ** 2 * channels)
 
 

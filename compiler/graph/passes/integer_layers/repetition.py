@@ -55,7 +55,7 @@ def repeated(
 def _repeated_in_batch(
     state: State, tensor: Integer, found: tuple[int, ...], shape: tuple[int, ...], origin: str
 ) -> Integer:
-    """What is repeated within each of several rows or images, by picking it again and again."""
+    """Repeats a part of each of several rows or images, by picking it again and again."""
     builder = state.builder
     name = to_model_order(builder, tensor, origin)
     for axis, (size, wanted) in enumerate(zip(found, shape, strict=True)):

@@ -33,7 +33,7 @@ TERMS = 2
 MATRIX = 2
 """Axes of what a dense layer makes of several rows."""
 LAYERED = (Contract, Convolution, DequantizeLinear, QuantizeLinear)
-"""What makes a tensor one of layers."""
+"""Operators whose tensors are those of layers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class State:
         return found
 
     def value(self, name: str) -> Value:
-        """What a tensor is that is not a float constant.
+        """The value of a tensor that is not a float constant.
 
         Raises UnrecognisedError.
         """

@@ -1,4 +1,4 @@
-"""What stands for each tensor of a graph while its integer layers are recognised.
+"""Values that represent the tensors of a graph while its integer layers are recognised.
 
 A quantised model computes on real tensors that were just dequantised and will be quantised at once.
 While the pass walks the graph each tensor is one of the values below; ``quantize`` turns a real one
@@ -294,7 +294,7 @@ class Function:
 Pending = (
     Accumulated | Products | Sum | Multiplied | Averaged | Resampled | Joined | Masked | Softmaxed
 )
-"""What is computed when it is quantised."""
+"""Values that are computed when they are quantised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ def identity_order(rank: int) -> tuple[int, ...]:
 
 
 def int8_limits(low: float, high: float, scale: np.float32, zero_point: int) -> tuple[int, int]:
-    """What limits of real numbers, infinite ones among them, come to in int8."""
+    """Limits of real numbers, infinite ones among them, in int8."""
     with np.errstate(over="ignore"):
         steps = [np.rint(F32(limit) / scale) + zero_point for limit in (low, high)]
     least, most = (int(step) for step in np.clip(steps, -128, 127))

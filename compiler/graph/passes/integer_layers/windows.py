@@ -51,7 +51,7 @@ ROWS_RANK = 3
 """Dimensions of rows of channels, [N, T, C]."""
 
 STEPS = 64
-"""What stands for 1 in a mean's weights, so that a bias is rounded to small steps."""
+"""Stands for 1 in a mean's weights, so that a bias is rounded to small steps."""
 
 
 def recognise_window(state: State, node: Node) -> Value:

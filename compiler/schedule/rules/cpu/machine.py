@@ -1,4 +1,4 @@
-"""What the rules know of a CPU's core."""
+"""Facts about a CPU's core that the rules use."""
 
 from dataclasses import dataclass, replace
 

@@ -29,7 +29,7 @@ class Operand:
 
     @property
     def buffer(self) -> Buffer:
-        """What is read."""
+        """The buffer that is read."""
         return self.load.buffer
 
 
@@ -77,7 +77,7 @@ class Products:
 
 
 def products_of(nest: Reduction) -> Products:
-    """What the reduction ``nest`` sums, of all the loops directly around it."""
+    """Products that the reduction ``nest`` sums, with all loops directly around it."""
     kept = tuple(loop.variable for loop in nest.kept)
     summed = tuple(loop.variable for loop in nest.summed)
     loads = (each for each in expressions(nest.update.value) if isinstance(each, Load))

@@ -19,7 +19,7 @@ LANES = 16
 def schedule_recurrent(
     schedule: Schedule, machine: Machine, given: Sequence[Step] = ()
 ) -> Schedule:
-    """What is in the loop over steps; the state is copied as it is."""
+    """Schedule the body of the loop over steps; the state is copied as it is."""
     gates = next((x for x in walk(schedule.function.body) if isinstance(x, Allocate)), None)
     for loop in list(_nests(gates)) if gates else ():
         *_, last = band(loop)

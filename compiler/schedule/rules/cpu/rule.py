@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The form of a rule."""
 
 from collections.abc import Callable, Sequence
 

@@ -200,7 +200,7 @@ def _vector_label(products: Products) -> str | None:
 
 
 def _contiguous(axes: Sequence[Axis], label: str) -> bool | None:
-    """Whether neighbouring values of a label are neighbours in memory; None when it is not used."""
+    """True if neighbouring values of a label are neighbours in memory; None if it is not used."""
     places = [
         (place, step) for place, axis in enumerate(axes) for own, step in axis if own == label
     ]

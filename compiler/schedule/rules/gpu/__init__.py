@@ -1,1 +1,1 @@
-"""What a schedule for GPUs does to the loops of each kind of definition."""
+"""Schedules for GPUs, for the loops of each kind of definition."""

@@ -151,8 +151,8 @@ def _scores(schedule: Schedule, tile: TileShape, intrinsic: Intrinsic, length: i
 
 
 def _operands(schedule: Schedule, summed: str, row: str, column: str) -> tuple[Load, Load, bool]:
-    """What a sum's factors read, that of the rows first; whether neighbours in the memory of the
-    other are of two columns.
+    """Loads of a sum's factors, the rows' first; True if neighbours in the memory of the other are
+    of two columns.
     """
     _, loop = find_loop(schedule.function, summed)
     for stmt in walk(loop):

@@ -28,7 +28,7 @@ COLUMNS, FEW_COLUMNS = 64, 32
 SIDE, MOST_TILES, MOST_WARPS = 16, 2, 8
 """Rows of a tile; tiles of a warp; warps of a block."""
 PARTS = 132
-"""What a large GPU has, each of which runs blocks at a time."""
+"""Multiprocessors of a large GPU, each of which runs blocks at a time."""
 
 
 def in_fragments(

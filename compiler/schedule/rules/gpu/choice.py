@@ -1,4 +1,4 @@
-"""What a search may choose otherwise than the rules for GPUs do."""
+"""Choices of a search that differ from the rules for GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -62,7 +62,7 @@ multiprocessor; measured in convolutions of UltraFace and ResNet-18.
 """
 
 THREADS, REGISTERS, SHARED_BYTES, BLOCKS = 2048, 1 << 16, 227 << 10, 32
-"""What a multiprocessor has; source: CUDA C++ Programming Guide, compute capability 9.0."""
+"""Limits of a multiprocessor; source: CUDA C++ Programming Guide, compute capability 9.0."""
 RESERVED_BYTES = 1 << 10
 """Shared memory that a block takes besides its own."""
 WARP, GROUP = 32, 128

@@ -63,7 +63,7 @@ def on_tensor_cores(schedule: Schedule, choice: Choice = DEFAULT) -> Schedule:
 
 
 def work_of(product: Product) -> Work:
-    """What the product is for an estimate."""
+    """The product as an estimate sees it."""
     (_, rows), (_, columns), (_, length) = product.p, product.q, product.k
     whole = gcd(*product.whole, length) if all(product.whole) else 0
     return Work(product.count, rows, columns, length, product.dtypes[0].bytes, whole)

@@ -39,7 +39,7 @@ def best_choice(work: Work, hopper: bool, grouped: bool) -> Choice:
 
 
 def least_microseconds(work: Work, hopper: bool) -> float:
-    """What the fastest takes."""
+    """Time of the fastest tile."""
     return _best(work, hopper, hopper)[0]
 
 

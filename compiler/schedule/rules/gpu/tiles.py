@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 ENDS = ("", ".sum", ".end")
-"""What the names of the loops of a tile end with: of those that start sums, add, and store."""
+"""Ends of the names of a tile's loops: those that start sums, add, and store."""
 STRIPS = (16, 8, 4, 2)
 
 

@@ -30,12 +30,12 @@ from .warps import Nest, beside
 __all__ = ["on_warpgroups"]
 
 THREADS, ROWS = 128, 64
-"""What a warpgroup has, and an instruction's result."""
+"""Threads of a warpgroup, and rows of an instruction's result."""
 TILE = (128, 256)
 """Rows and columns of a block's tile, if the choice has none."""
 VECTOR_BYTES = 16
 SHARED_BYTES = 226 << 10
-"""What a block may have on sm_90a, less what it takes to begin at a multiple of 1024 bytes."""
+"""Shared memory that a block may have on sm_90a, less the part lost to alignment to 1024 bytes."""
 
 
 def on_warpgroups(schedule: Schedule, product: Product, choice: Choice) -> Schedule:

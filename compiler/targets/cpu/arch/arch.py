@@ -1,4 +1,4 @@
-"""What code generation asks about a kind of CPU."""
+"""Questions that code generation asks about a kind of CPU."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Features = frozenset[str]
 
 
 class Ability(Enum):
-    """What a CPU may do by an instruction; code for others does it in several."""
+    """Operations that a CPU may do by one instruction; code for others takes several."""
 
     HALF_FLOATS = "conversions between float16 and float32"
     MULTIPLY_ADD = "a product and a sum with one rounding"

@@ -45,7 +45,7 @@ class BlockChannels:
     waste: float = 2.0
     """Channels after filling up, over channels before: a convolution with more stays plain."""
     winograd: bool = True
-    """Whether float convolutions may be computed by Winograd's tiles, where that is faster."""
+    """True if float convolutions may be computed by Winograd's tiles, where that is faster."""
     tiles: Mapping[str, int] = field(default_factory=dict)
     """The tile that measurements chose, by the key of a convolution; 0 for direct products."""
 
@@ -113,7 +113,7 @@ def _elementwise(tensors: BlockedTensors, node: Node) -> Blocked | None:
 
 
 def _filler(tensors: BlockedTensors, node: Node, shape: tuple[int, ...]) -> float | None:
-    """What the operator makes of the lanes beyond the channels; None when it is not finite."""
+    """The operator's result in the lanes beyond the channels; None if it is not finite."""
     values: list[Array] = []
     whole = shape[1] % tensors.block == 0
     for name in node.inputs:

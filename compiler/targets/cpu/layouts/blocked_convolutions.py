@@ -38,7 +38,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionChoices:
-    """Which convolutions are blocked, and how they are computed.
+    """Choice of blocked convolutions, and of how they are computed.
 
     waste: channels after filling up, over channels before: a convolution with more stays plain.
     winograd: whether float convolutions may be computed by Winograd's tiles.

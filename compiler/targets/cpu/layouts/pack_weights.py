@@ -50,7 +50,7 @@ class PackWeights:
 
 
 def _weights(graph: Graph, node: Node, block: int) -> int | None:
-    """Which operand to pack; None for none."""
+    """The operand to pack; None for none."""
     operator = node.operator
     if not isinstance(operator, Contract) or len(operator.operands) != 2 or not operator.kept:
         return None

@@ -49,7 +49,7 @@ class ShareBorders:
 
 
 def _inside(rebuilding: Rebuilding, graph: Graph, name: str, pad: Node) -> str:
-    """What is inside of the border, for one reader."""
+    """The inside of the border, for one reader."""
     operator, kind = pad.operator, graph.types[name]
     assert isinstance(operator, PadTensor)
     inside = Slice(operator.before, (1,) * kind.rank, kind.shape)

@@ -28,7 +28,7 @@ _FUNCTIONS_OF_A_PROCESS = 8
 
 @dataclass(frozen=True, slots=True)
 class LlvmOptions(CpuOptions):
-    """What code is made for, and how.
+    """Options of code generation: the CPU's, and how to compile.
 
     jobs: processes that compile; None for one on every core.
     cache: the folder machine code is kept in; None for none.
@@ -50,7 +50,7 @@ class LlvmOptions(CpuOptions):
 
     @property
     def cpu(self) -> CpuOptions:
-        """What code is made for, alone."""
+        """The options of the CPU alone."""
         return CpuOptions(**{each.name: getattr(self, each.name) for each in fields(CpuOptions)})
 
 

@@ -72,7 +72,7 @@ def _content(function: ir.Function) -> str:
 
 
 def _own(node: Expr) -> str:
-    """What an expression is, beside its operands."""
+    """An expression without its operands, as text."""
     match node:
         case Load():
             return f"load {node.buffer}"
@@ -89,7 +89,7 @@ def _own(node: Expr) -> str:
 
 
 def _named(stmt: ir.Stmt) -> str:
-    """What a statement is, beside its expressions and bodies."""
+    """A statement without its expressions and bodies, as text."""
     match stmt:
         case ir.For():
             return f"{stmt.variable} {stmt.kind}"

@@ -1,4 +1,4 @@
-"""What code generation knows at one point of a function."""
+"""The state of code generation at one point of a function."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -147,7 +147,7 @@ class Context:
         return b if a is None else self.e.binary("and", a, b)
 
     def any_lane(self, mask: Value) -> Value:
-        """Whether a lane of ``mask`` is active."""
+        """True if a lane of ``mask`` is active."""
         return self.e.op(f"call i1 {self._reduce_or(mask.lanes)}({mask.typed})", mask.dtype)
 
     def _reduce_or(self, lanes: int) -> str:

@@ -59,7 +59,7 @@ def _reduce(x: Lanes) -> tuple[Lanes, Value]:
 
 
 def _magic(x: Lanes) -> float:
-    """What leaves no bits for fractions when it is added."""
+    """The number whose addition leaves no bits for fractions."""
     return 1.5 * 2.0**x.mantissa_bits
 
 

@@ -18,7 +18,7 @@ __all__ = ["Signature", "write_function"]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a caller must know.
+    """Facts about a function that a caller needs.
 
     symbol: the name in machine code.  workspace_bytes: that a call needs, 64-byte aligned.
     effort: how LLVM is to optimise it.

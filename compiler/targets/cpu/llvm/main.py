@@ -26,7 +26,7 @@ PARAMETERS = "ptr %pool, ptr %memory, ptr %inputs, ptr %outputs, ptr %constants"
 CLOCK = "llvm.readcyclecounter"
 """A counter of even steps that programs may read: TSC of x86-64, CNTVCT of aarch64."""
 CLOSURE = ("pool", "memory", "inputs", "outputs", "constants", "workspace")
-"""What the threads of a loop are given, a pointer each."""
+"""Pointers given to the threads of a loop, one each."""
 
 
 def main_text(
@@ -227,7 +227,7 @@ class _Writer:
         names: dict[Place, str],
         indices: tuple[str, ...],
     ) -> str:
-        """Whether another iteration follows; ends ``main`` when there is no work left for it."""
+        """The condition for another iteration; ends ``main`` when no work is left for it."""
         number, self.stops = self.stops, self.stops + 1
         holds = self.holds(place, names, indices)
         again = self.value(f"and i1 {again}, {holds}")
@@ -243,6 +243,6 @@ class _Writer:
         return again
 
     def holds(self, place: Place, names: dict[Place, str], indices: tuple[str, ...]) -> str:
-        """Whether the bool at ``place`` is true."""
+        """The condition that the bool at ``place`` is true."""
         byte = self.value(f"load i8, ptr {self.address(place, names, indices)}")
         return self.value(f"icmp ne i8 {byte}, 0")

@@ -13,11 +13,11 @@ from .target import CpuTarget
 __all__ = ["POOL_SYMBOLS", "pool_code", "pool_object"]
 
 POOL_SYMBOLS = (START, STOP)
-"""What an image with a pool exports beside its own."""
+"""Symbols that an image with a pool exports besides its own."""
 
 
 def pool_code(arch: Arch, threads: int) -> PoolCode | None:
-    """What a program on as many threads needs; None for one thread."""
+    """Code of a pool for a program on so many threads; None for one thread."""
     if threads < 2:
         return None
     version = hashlib.sha256(pool_text(arch).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What the threads of a pool do, in LLVM's assembly.
+"""The code that a pool's threads run, in LLVM's assembly.
 
 ``dovetail.pool.thread(record)`` is a thread's life: it waits for calls, by spinning for a bounded
 time, then in the kernel, and works on those that it is still in time for.

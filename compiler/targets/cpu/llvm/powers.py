@@ -49,7 +49,7 @@ def _signed(x: Lanes, y: Lanes, size: Lanes) -> Lanes:
 
 
 def _whole(y: Lanes) -> Value:
-    """Whether it is an integer; numbers of 2**52 and more are."""
+    """True if it is an integer; numbers of 2**52 and more are."""
     magic = y.of(2.0**52).signed_as(y)
     near = (y + magic) - magic
     large = y.magnitude().compare("oge", 2.0**52)
@@ -61,7 +61,7 @@ def _not(like: Lanes, condition: Value) -> Value:
 
 
 def _negative(x: Lanes) -> Value:
-    """Whether the sign is set; of zero too."""
+    """True if the sign is set, also that of zero."""
     return x.e.compare("slt", x.bits(), x.integer(0))
 
 

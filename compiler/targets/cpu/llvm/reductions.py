@@ -50,7 +50,7 @@ def reduce_lanes(context: Context, function: B, value: Value) -> Value:
 
 
 def _neutral(function: B, dtype: DType) -> int | float | bool:
-    """What changes nothing when it is combined."""
+    """The neutral element of a combination."""
     bits = dtype.bytes * 8
     low: int | float = -float("inf")
     high: int | float = float("inf")

@@ -39,7 +39,7 @@ class CpuTarget:
 
     @classmethod
     def baseline(cls, arch: Arch) -> "CpuTarget":
-        """What every CPU of a kind has."""
+        """The features that every CPU of a kind has."""
         return cls.at_level(arch.baseline)
 
     def can(self, ability: Ability) -> bool:
@@ -52,7 +52,7 @@ class CpuTarget:
         return self.machine().vector_bytes
 
     def machine(self, threads: int = 1) -> Machine:
-        """What schedules ask about a core."""
+        """The core, as schedules see it."""
         *wider, last = self.arch.vectors
         found = next((each for each in wider if each.feature in self.features), last)
         return Machine(found.bytes, found.registers, threads=threads)

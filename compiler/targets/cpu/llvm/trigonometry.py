@@ -111,7 +111,7 @@ def _any(e: Emitter, mask: Value) -> Value:
 
 
 def _bit(r: Lanes, q: Value, number: int) -> Value:
-    """Whether a bit of q is set."""
+    """True if a bit of q is set."""
     e = r.e
     return e.compare("ne", e.binary("and", q, r.integer(1 << number)), r.integer(0))
 

@@ -1,4 +1,4 @@
-"""Which vector loops become vector code, and in how many lanes."""
+"""Choice of vector loops that become vector code, and of their number of lanes."""
 
 from collections.abc import Iterator
 from typing import assert_never

@@ -242,7 +242,7 @@ class KernelWriter:
         return Address(name, SHARED)
 
     def _given_memory(self) -> str:
-        """What the launch gives, from a multiple of ``ALIGNED_BYTES`` on."""
+        """The start of the memory that the launch provides, a multiple of ``ALIGNED_BYTES``."""
         e, name, space = self.e, f"@{self.name}_given", f"addrspace({SHARED})"
         self.shared.append(f"{name} = external {space} global [0 x i8], align 16")
         place = e.op(f"ptrtoint ptr {space} {name} to i64")

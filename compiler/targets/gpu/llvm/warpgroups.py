@@ -112,7 +112,7 @@ def _tied(
 
 
 def _descriptor(x: Expressions, region: Region) -> str:
-    """What says where the region's rows are, int64."""
+    """The descriptor of the place of the region's rows, int64."""
     buffer = region.buffer
     address = x.addresses.get(buffer.name)
     rows = region.start[-2]

@@ -64,15 +64,15 @@ class CLike(Dialect):
     }
     """Types of elements in memory, where they are not those of values."""
     device: ClassVar[str] = ""
-    """What stands before types in the device's memory; ..."""
+    """Words before types in the device's memory; ..."""
     shared: ClassVar[str] = ""
     """... and in a block's."""
     long: ClassVar[str] = "L"
     """Behind literals of 64 bits."""
     function: ClassVar[str] = "inline"
-    """What stands before a function that kernels call."""
+    """Words before a function that kernels call."""
     words: ClassVar[Mapping[str, str]] = {}
-    """What the language has for types and functions that helpers are written with."""
+    """The language's words for types and functions that helpers are written with."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -105,7 +105,7 @@ class Expressions:
 
 
 def _shared(roots: tuple[Expr, ...]) -> set[int]:
-    """What is used more than once, by identity, and may be computed before the expression.
+    """Expressions that are used more than once, by identity, and may be computed before.
 
     A load that only one side of a selection reads may not.
     """

@@ -64,7 +64,7 @@ def with_short_indices(stmt: Stmt) -> Stmt:
 class _Shortener:
     def __init__(self, ranges: dict[str, _Range]) -> None:
         self.ranges = ranges
-        """What the names in scope can be that are int32 now."""
+        """Ranges of the names in scope that are int32 now."""
 
     def statement(self, stmt: Stmt) -> Stmt:
         """Its expressions, and those of its bodies."""
@@ -161,7 +161,7 @@ def _hull(values: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _combined(function: B, a: _Range, b: _Range) -> _Range | None:
-    """What the function gives of values in two ranges; None where that is not known."""
+    """The range of a function's results for values in two ranges; None if it is not known."""
     match function:
         case B.ADD:
             return _Range(a.low + b.low, a.high + b.high)

@@ -30,7 +30,7 @@ ACCUMULATOR_LIMIT = (1 << 31) - 1
 TRIES = 4
 """Shifts tried, from the largest."""
 STRETCHES = tuple(part * 2.0**-power for power in range(8, 21) for part in (1, 1.5))
-"""What both ratios are enlarged by, so that sums half way between two integers, which TensorFlow
+"""Factors that enlarge both ratios, so that sums half way between two integers, which TensorFlow
 Lite rounds away from zero, are beyond it.
 """
 

@@ -1,4 +1,4 @@
-"""Which halo, and which places of channels, each activation of some layers has."""
+"""The halo, and the places of channels, of each activation of some layers."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -64,8 +64,8 @@ def define_row_products(
 
 
 def _correction(graph: Graph, layer: Layer, x: Activation) -> int:
-    """What corrects the products of lanes without a channel, where the host made both tensors: then
-    these lanes hold 0, not the zero points.
+    """The correction of products of lanes without a channel, where the host made both tensors:
+    these lanes then hold 0, not the zero points.
     """
     operator, y = layer.nodes[0].operator, layer.inputs[1]
     assert isinstance(operator, RowProducts)

@@ -1,4 +1,4 @@
-"""Which blocks of channels each block of a convolution's result comes from.
+"""Blocks of channels that each block of a convolution's result comes from.
 
 Where channels are only picked, or are groups, most tiles of weights are 0.  Those that are not are
 in a band: result block ``c`` comes from the input blocks ``first + c * step`` and following.  What

@@ -61,8 +61,8 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _matrix(operator: Conv2d, weights: Array, shape: tuple[int, ...]) -> Array:
-    """What each element of the result adds up of each of an image of ``shape``: int8[O, 1, 1, I],
-    the weights' zero point where it adds nothing.
+    """Terms of each element of the result, from an image of ``shape``: int8[O, 1, 1, I], the
+    weights' zero point where it adds nothing.
     """
     count = int(np.prod(shape))
     plain = replace(operator, zero_point=0, weight_zero_point=0)

@@ -151,7 +151,7 @@ def _offset(wanted: NDArray[np.int64], slope: float, low: int, high: int) -> tup
 def _bounds(
     wanted: NDArray[np.int64], low: int, high: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What each result is at least, and at most, before it is rounded and clipped."""
+    """Least and largest value of each result before it is rounded and clipped."""
     least = np.where(wanted > low, wanted - 0.5, -np.inf)
     return least, np.where(wanted < high, wanted + 0.5, np.inf)
 

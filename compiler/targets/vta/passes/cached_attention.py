@@ -148,7 +148,7 @@ class _Rewriting:
         return builder.node(Reshape(elements.shape), (flat,), name, name)
 
     def attention(self, each: Attention) -> str:
-        """What the dense layer behind it makes."""
+        """The result of the dense layer behind it."""
         heads = each.shape[0]
         mixes = tuple(self.heads.mixed(each, group) for group in self.heads.groups(each))
         builder, origin, dense = self.builder, each.dense.origin, each.dense

@@ -128,7 +128,7 @@ def _is_score(graph: Graph, name: str) -> bool:
 
 
 def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
-    """What a tensor of rows joins: positions of a cache, and new ones.  turned: it is columns."""
+    """The cache that a tensor of rows joins with new positions.  turned: it is columns."""
     node = graph.producer(name)
     if turned:
         if node is None or not isinstance(node.operator, Transpose):

@@ -36,7 +36,7 @@ from .split_groups import is_depthwise
 __all__ = ["TwoHalves"]
 
 BEFORE = (Quantize, Shift128, Transpose, Reshape)
-"""What the host does before the first layer."""
+"""The host's operators before the first layer."""
 
 LEAST_SAVED = 2000
 """Words that the vector unit has less to go through, at least: smaller images gain nothing."""

@@ -122,7 +122,7 @@ class HeadGroups:
         return builder.node(same, (name, ones), f"{stem}/picked", origin)
 
     def shares(self, each: Attention, group: Group) -> str:
-        """What softmax makes of the scores: [1, 1, rows * heads, positions]."""
+        """The softmax of the scores: [1, 1, rows * heads, positions]."""
         builder, constants, origin = self.builder, self.graph.constants, each.scores.origin
         query, keys = self.queries(each, group), self.keys(each, group)
         name = builder.node(each.scores.operator, (query, keys), each.scores.output, origin)

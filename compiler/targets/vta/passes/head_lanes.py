@@ -33,7 +33,7 @@ Fill = tuple[int, int]
 
 
 Wanted = dict[Span, set[Fill | None]]
-"""What the readers of each head want; None for a head of which only its own channels are wanted."""
+"""Fills that the readers of each head want; None if only its own channels are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _are_apart(heads: Wanted) -> bool:
 
 
 def _fill(wanted: set[Fill | None]) -> Fill | None:
-    """What all readers of a head want."""
+    """The fill that all readers of a head want."""
     return next(iter(wanted)) if len(wanted) == 1 else None
 
 
@@ -151,7 +151,7 @@ def _table(graph: Graph, node: Node) -> Array | None:
 
 
 def _spread_by(graph: Graph, node: Node) -> Spread | None:
-    """What the layer that ``node`` begins spreads."""
+    """The spread of the layer that ``node`` begins."""
     readers = graph.consumers(node.output)
     return find_spread(graph, readers[0]) if len(readers) == 1 else None
 
@@ -162,7 +162,7 @@ class _Widening:
     layouts: dict[str, _Layout]
     builder: GraphBuilder = field(init=False)
     made: dict[str, str] = field(default_factory=dict)
-    """What stands for tensors that are rewritten."""
+    """Replacements of tensors that are rewritten."""
     homes: dict[str, str] = field(default_factory=dict)
     """For a tensor that has all channels of a wider result, this one."""
     filled: set[str] = field(default_factory=set)

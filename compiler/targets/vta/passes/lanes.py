@@ -73,7 +73,7 @@ class Lanes:
         self.scaled = ScaledLanes(*given, self.inside, self._trace, self.tokens)
 
     def elements(self, name: str) -> NDArray[np.object_]:
-        """What each element of a tensor is, beneath movements: Elements in the tensor's shape."""
+        """Elements of a tensor beneath movements, in the tensor's shape."""
         bases, which, places = self._trace(name)
         found = np.empty(which.shape, object)
         for at in np.ndindex(which.shape):
@@ -129,7 +129,7 @@ class Lanes:
         return (base, *(self.signature(each) for each in self._operands(node, place)))
 
     def _operands(self, node: Node, place: int) -> list[Element]:
-        """What an element of an element-wise node is made of."""
+        """Elements that an element of an element-wise node is made of."""
         shape, found = self.graph.types[node.output].shape, list[Element]()
         at = np.unravel_index(place, shape)
         for name in node.inputs[: 1 if isinstance(node.operator, Lookup) else 2]:
@@ -350,13 +350,13 @@ class Lanes:
         ]
 
     def given_rows(self, rows: Sequence[Sequence[Element]]) -> str:
-        """What the host makes as rows [1, 1, rows, channels].  Raises NoLanesError."""
+        """Rows that the host makes, [1, 1, rows, channels].  Raises NoLanesError."""
         flat = [each for row in rows for each in row]
         shape = len(rows), len(rows[0])
         return self._given(flat, np.ones(shape, bool), 0)
 
     def given(self, elements: Sequence[Element], mask: Mask, blank: int) -> str:
-        """What the host makes as rows [1, 1, rows, channels], with ``blank`` where the mask is not.
+        """Rows that the host makes, [1, 1, rows, channels], with ``blank`` where the mask is not.
 
         Raises NoLanesError.
         """

@@ -63,7 +63,7 @@ class _Moving:
     """Tensors of the host as NHWC."""
     renamed: dict[str, str] = field(default_factory=dict)
     moved: bool = False
-    """Whether something is."""
+    """True if something is moved."""
 
     def __post_init__(self) -> None:
         graph = self.graph
@@ -128,7 +128,7 @@ class _Moving:
         return any(isinstance(n.operator, LAYERS) for n in self.graph.consumers(node.output))
 
     def source(self, node: Node) -> tuple[str, Node]:
-        """What the movements up to ``node`` begin with, and the first of them."""
+        """The tensor before the movements up to ``node``, and the first of them."""
         while (before := self.producers.get(node.inputs[0])) is not None:
             if not self.is_movement(before):
                 break

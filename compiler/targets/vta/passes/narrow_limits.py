@@ -22,7 +22,7 @@ LEAST = -128
 
 @dataclass(frozen=True, slots=True)
 class NarrowLimits:
-    """What only one table is applied to gets its limits."""
+    """Gives limits to tensors to which only one table is applied."""
 
     name: str = "narrow_limits"
 

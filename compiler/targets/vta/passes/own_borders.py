@@ -47,7 +47,7 @@ class OwnBorders:
 
 
 def _fill(node: Node) -> int | None:
-    """What a node pads with; None when it does not."""
+    """The value that a node pads with; None if it does not pad."""
     match node.operator:
         case Conv2d(pads=pads, zero_point=zero_point) if any(pads):
             return zero_point

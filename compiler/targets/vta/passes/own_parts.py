@@ -116,7 +116,7 @@ def _has_two_operands(graph: Graph, node: Node) -> bool:
 
 
 def _reads(graph: Graph, name: str) -> set[str]:
-    """What the layer that makes ``name`` may read."""
+    """Tensors that the layer that makes ``name`` may read."""
     found: set[str] = set()
     pending = [name]
     while pending:

@@ -110,7 +110,7 @@ class ScaledLanes:
         return sums, factors
 
     def _below(self, name: str, at: int) -> Element:
-        """What an element of a tensor is, beneath movements."""
+        """An element of a tensor, beneath movements."""
         bases, which, places = self.trace(name)
         return bases[which.reshape(-1)[at]], int(places.reshape(-1)[at])
 

@@ -46,7 +46,7 @@ def spread(builder: GraphBuilder, x: str, count: int, blank: int, origin: str) -
 
 
 def find_spread(graph: Graph, node: Node) -> Spread | None:
-    """What ``node``, the last of a layer, spreads; None when it does something else."""
+    """The spread of ``node``, the last of a layer; None if it does something else."""
     if node.operator != SAME:
         return None
     total = graph.producer(node.inputs[0])

@@ -7,7 +7,7 @@ from dovetail.runtime.profile.layers import LayerProfile
 
 
 class Run:
-    """What of a profile is compared."""
+    """The parts of a profile that are compared."""
 
     def __init__(self, *layers: LayerProfile) -> None:
         self.layers, self.cycles = layers, sum(each.cycles for each in layers)

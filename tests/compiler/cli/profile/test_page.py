@@ -113,7 +113,7 @@ def test_boxes_of_many_layers_share_a_pixel(page: Any) -> None:
 
 
 def test_traffic_is_drawn_cycle_by_cycle(page: Any, digits: Profile) -> None:
-    """What the tooltip says of a LOAD's cycle: a whole beat, and nothing else."""
+    """The tooltip of a LOAD's cycle says a whole beat, and nothing else."""
     spans = bus_spans(digits.program, digits.timeline, digits.config, digits.cycles)
     _, begin, end = max((s for s in spans if s[0] == "load"), key=lambda s: s[2] - s[1])
     page.evaluate("([begin, end]) => dovetail.view.show(begin, end)", [begin - 20, end + 20])

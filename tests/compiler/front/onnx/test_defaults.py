@@ -1,4 +1,4 @@
-"""What attributes are taken to be where a node has none, against the schemas of ONNX."""
+"""Defaults of attributes that a node lacks, compared with the schemas of ONNX."""
 
 import ast
 import inspect
@@ -63,7 +63,7 @@ def own_defaults(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 
 def same(own: Any, value: Any) -> bool:
-    """Whether two defaults are one; floats are float32 in schemas."""
+    """True if two defaults are equal; floats are float32 in schemas."""
     if isinstance(value, bytes):
         return own == value.decode()
     if isinstance(value, float):

@@ -23,7 +23,7 @@ TABLE = re.compile(r"(<!-- operators -->\n).*?(<!-- end -->)", re.S)
 
 
 def compiled(case: Case) -> str:
-    """What is wrong with the machine code of a model; nothing if it gives LiteRT's results."""
+    """The fault of a model's machine code; nothing if it gives LiteRT's results."""
     module = compile(TfliteModel.of(case.content), "cpu")
     given = {x.name: value for x, value in zip(module.inputs, case.inputs, strict=True)}
     with Session(module, device="cpu") as session:

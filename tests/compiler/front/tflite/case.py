@@ -29,7 +29,7 @@ _DRAW = _Draw()
 
 
 def rng() -> np.random.Generator:
-    """What values are drawn from."""
+    """The generator of values."""
     return _DRAW.generator
 
 

@@ -1,4 +1,4 @@
-"""Whether results are those of a reference."""
+"""Comparison of results with a reference's."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -6,7 +6,7 @@ __all__ = ["metadata"]
 
 
 def metadata(mean: list[float], std: list[float]) -> bytes:
-    """What says that of the first input, written by the package of the format beneath."""
+    """Metadata of the first input, written by the package of the underlying format."""
     b = flatbuffers.Builder(64)
 
     def floats(values: list[float]) -> int:

@@ -18,7 +18,7 @@ from .reference import litert
 
 
 def interpreted(case: Case) -> str:
-    """What is wrong with the graph of a model; nothing if it gives LiteRT's results."""
+    """The fault of a model's graph; nothing if it gives LiteRT's results."""
     graph = TfliteModel.of(case.content).to_graph().graph
     values = run(graph, dict(zip(graph.inputs, case.inputs, strict=True)))
     wanted = litert(case.content, case.inputs, case.kind)

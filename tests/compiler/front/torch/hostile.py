@@ -1,4 +1,4 @@
-"""What a damaged ``.pt2`` file may do: give its graph's results, or one of our errors."""
+"""Damaged ``.pt2`` files give their graph's results, or one of our errors."""
 
 from collections.abc import Sequence
 from pathlib import Path

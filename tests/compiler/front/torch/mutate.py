@@ -39,7 +39,7 @@ VALUES = (
     *([0], [-1, 5], {"as_int": -1}, {"as_expr": {"expr_str": "9**9**9"}}, {"name": "nowhere"}),
     *({"as_tensor": {"name": "x"}}, {"as_ints": [1 << 40, 1 << 40]}, {"as_none": True}),
 )
-"""What takes the place of a value."""
+"""Values that replace another."""
 
 TARGETS = sorted(CONVERTERS)
 

@@ -1,4 +1,4 @@
-"""What a file of torch says of its program before anything is compiled."""
+"""Facts of a torch file about its program before anything is compiled."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which products of bytes become ones for tensor cores, and that they mean the same."""
+"""Products of bytes that become ones for tensor cores, and mean the same."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is computed alike is computed once, and means the same."""
+"""Equal computations are made once, and mean the same."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is added to sums of bytes is where they start from, whatever follows."""
+"""Sums of bytes start from what is added to them, whatever follows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What NaN becomes when a model quantises it: the type's smallest value, as in ONNX Runtime."""
+"""A model's NaN, when quantised, becomes the type's smallest value, as in ONNX Runtime."""
 
 import numpy as np
 import onnx

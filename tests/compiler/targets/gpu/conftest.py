@@ -1,4 +1,4 @@
-"""What runs kernels in tests."""
+"""Fixtures that run kernels."""
 
 import pytest
 

@@ -41,7 +41,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def run_c(part: GpuPart, source: Path, inputs: Arrays) -> tuple[int, Arrays]:
-    """What the function in ``source`` gives, and its outputs; no warning is let pass."""
+    """Return code and outputs of the function in ``source``; every warning is an error."""
     library = source.with_suffix(f".{source.stat().st_mtime_ns}.so")
     strict = ["-Wall", "-Wextra", "-Werror", *(f"-Wno-{each}" for each in ALLOWED)]
     flags = (*OPTIONS.split(), "-O0", *strict, "-shared", "-fPIC")

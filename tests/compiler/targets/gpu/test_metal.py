@@ -45,7 +45,7 @@ template <class T, class S> T as_type(S a) {
 }
 }
 """
-"""What Metal has and C++ has not; its attributes and pragmas are unknown ones to C++."""
+"""Words of Metal that C++ lacks; its attributes and pragmas are unknown ones to C++."""
 
 
 def compiled(source: str, folder: Path, only_check: bool = False) -> Path:

@@ -19,7 +19,7 @@ from tests.ptx.device import InterpreterDevice
 
 HALF = CompileOptions(precision=Precision.FP16)
 ERRORS = {Precision.FP16: 0.01, Precision.BF16: 0.05}
-"""What is allowed, of the largest output."""
+"""Allowed errors, relative to the largest output."""
 
 
 def network(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the targets of GPUs take, and what they say of the rest."""
+"""Models that the targets of GPUs take, and reasons for refusing the rest."""
 
 import re
 

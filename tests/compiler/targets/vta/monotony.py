@@ -56,7 +56,7 @@ def cases(first: int, count: int, rows: int = 12) -> Iterator[Case]:
 
 
 def cycles_of(graph: Graph, config: HardwareConfig) -> int | None:
-    """What the whole network is expected to take, which the simulator counts; None without room."""
+    """Expected cycles of the whole network, which the simulator counts; None without room."""
     try:
         part = compile_accelerated(graph, config, CompileOptions(), TRACE, time_program)
     except DoesNotFitError:
@@ -65,7 +65,7 @@ def cycles_of(graph: Graph, config: HardwareConfig) -> int | None:
 
 
 def dearer(seed: int) -> dict[str, tuple[int, int | None]]:
-    """What a small network takes, before and after, of those raises that cost it cycles."""
+    """Cycles of a small network, before and after, for those raises that cost it cycles."""
     (case,) = cases(seed, 1, rows=5)
     before = cycles_of(case.graph, case.config)
     assert before is not None

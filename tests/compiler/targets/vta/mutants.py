@@ -70,7 +70,7 @@ class Subject:
 
     @cached_property
     def results(self) -> list[bytes]:
-        """What the sound program leaves, for each input."""
+        """Memory after the sound program, for each input."""
         found = [self.run(self.program.instructions, seed) for seed in range(RUNS)]
         assert all(each is not None for each in found)
         return [each for each in found if each is not None]
@@ -84,7 +84,7 @@ class Subject:
         return bytes(kept) + ended.state.words(Memory.ACT).tobytes()
 
     def differ_in_rtl(self, tried: Sequence["Mutant"]) -> list[bool]:
-        """Whether the RTL leaves other memory than the simulator.
+        """True for those after which the RTL's memory differs from the simulator's.
 
         Raises AssertionError when it takes other cycles.
         """

@@ -109,7 +109,7 @@ def start(config: HardwareConfig, count: int, seed: int = 0) -> MachineState:
 
 
 def executed(program: list[Instruction], config: HardwareConfig) -> MachineState:
-    """What executing the instructions one after the other leaves."""
+    """The state after executing the instructions one after the other."""
     state = start(config, len(program))
     for instruction in program:
         execute(state, instruction)
@@ -117,7 +117,7 @@ def executed(program: list[Instruction], config: HardwareConfig) -> MachineState
 
 
 def simulated(program: list[Instruction], config: HardwareConfig, latency: int = 24) -> SimResult:
-    """What the cycle-exact simulator leaves, with memory that answers after ``latency`` cycles."""
+    """Result of the cycle-exact simulator, with memory that answers after ``latency`` cycles."""
     slow = replace(config, dram=replace(config.dram, latency_cycles=latency))
     state = start(slow, len(program))
     code = b"".join(encode(instruction) for instruction in program)
@@ -127,7 +127,7 @@ def simulated(program: list[Instruction], config: HardwareConfig, latency: int =
 
 
 def same(left: MachineState, right: MachineState) -> bool:
-    """Whether both hold the same data in every scratchpad and in DRAM below the program."""
+    """True if both hold the same data in every scratchpad and in DRAM below the program."""
     return np.array_equal(left.dram[:DATA_BYTES], right.dram[:DATA_BYTES]) and all(
         np.array_equal(left.words(memory), right.words(memory)) for memory in Memory
     )

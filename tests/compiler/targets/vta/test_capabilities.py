@@ -1,4 +1,4 @@
-"""What the accelerator runs of a graph, node by node."""
+"""Nodes of a graph that the accelerator runs."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What ways to run layers strip by strip are expected to cost."""
+"""Expected costs of ways to run layers strip by strip."""
 
 from dataclasses import replace
 

@@ -43,7 +43,7 @@ PROGRAM = [with_bank_masks(each, TINY) for each in (LOAD, FILL, LOAD, GEMM, VECT
 
 
 def left(program: list[Instruction]) -> bytes:
-    """What a program leaves in DRAM."""
+    """DRAM after a program."""
     rng = np.random.default_rng(6)
     state = MachineState.zeros(TINY, rng.integers(0, 256, 2048).astype(np.uint8))
     state.par.scale[:] = rng.uniform(0.001, 0.01, state.par.scale.shape)

@@ -1,4 +1,4 @@
-"""Which nodes of a graph are one layer."""
+"""Nodes of a graph that are one layer."""
 
 from dataclasses import replace
 

@@ -120,7 +120,7 @@ function "{layer}"
   acc[0] = 0:int32
   acc[0] add= cast(int32, {source}[0]) * cast(int32, w[0])
 """
-"""What GEMM does with a tensor."""
+"""GEMM's use of a tensor."""
 
 
 def test_tensors_read_at_one_time_by_different_units_lie_in_different_banks() -> None:

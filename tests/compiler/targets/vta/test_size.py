@@ -1,4 +1,4 @@
-"""What would be cut into too many tiles is refused before it is built."""
+"""Layers that would be cut into too many tiles are refused before they are built."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What becomes of each kind of operator: integer, with equal bytes, or float and reported."""
+"""Fate of each kind of operator: integer, with equal bytes, or float and reported."""
 
 import numpy as np
 import onnx

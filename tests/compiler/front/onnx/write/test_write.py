@@ -40,7 +40,7 @@ def by_runtime(model: onnx.ModelProto, inputs: dict[str, Array]) -> dict[str, Ar
 
 
 def written(case: Case) -> str:
-    """What is wrong with the written model; nothing if it gives LiteRT's results."""
+    """The fault of the written model; nothing if it gives LiteRT's results."""
     source = TfliteModel.of(case.content)
     try:
         model = onnx_model(source)

@@ -1,4 +1,4 @@
-"""Which attention the rules take."""
+"""Attention that the rules take."""
 
 import pytest
 

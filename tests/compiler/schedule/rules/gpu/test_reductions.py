@@ -70,7 +70,7 @@ def test_the_sum_of_all_is_one_block_of_threads() -> None:
 
 
 def shared(schedule: Schedule) -> bool:
-    """Whether threads of a block share a sum."""
+    """True if threads of a block share a sum."""
     buffers = [each.buffer for each in walk(schedule.function.body) if isinstance(each, Allocate)]
     return any(each.scope is Scope.SHARED and each.name.endswith("part") for each in buffers)
 

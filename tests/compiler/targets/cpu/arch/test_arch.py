@@ -147,7 +147,7 @@ def test_another_kind_of_cpu_does_not_run_it() -> None:
 
 
 def test_code_generation_names_no_kind_of_cpu() -> None:
-    """What is between quotes or is compared; comments and docstrings may say why."""
+    """Texts and comparisons name no kind of CPU; comments and docstrings may, to say why."""
     named = re.compile(r"[\"'](?:[^\"'\n]*\b)?(?:x86|avx|sse\d|aarch64|neon|vnni)[^\"'\n]*[\"']")
     for path in sorted((ROOT / "compiler" / "targets" / "cpu").rglob("*.py")):
         if path.parent.name == "arch":

@@ -1,4 +1,4 @@
-"""What is padded and read elsewhere too is written once, inside of its border."""
+"""Padded tensors that are read elsewhere too are written once, inside their border."""
 
 import numpy as np
 import pytest

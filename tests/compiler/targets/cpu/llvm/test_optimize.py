@@ -1,4 +1,4 @@
-"""What LLVM makes of stores with a mask: no byte that is not stored changes."""
+"""LLVM's stores with a mask: no byte that is not stored changes."""
 
 import ctypes
 from itertools import product

@@ -40,7 +40,7 @@ def report(cpus: int, threads: int) -> None:
 
 
 def masks(cpus: int, threads: int, settled: str = "1") -> list[list[int]]:
-    """What ``report`` prints in a process of its own."""
+    """The output of ``report`` in a process of its own."""
     command = [sys.executable, "-c", ENTRY.format(cpus=cpus, threads=threads)]
     environment = {**os.environ, SWITCH: settled, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

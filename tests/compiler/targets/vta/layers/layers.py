@@ -52,17 +52,17 @@ class Network:
         return arrays | {name: array.copy() for name, array in layer.constants.items()}
 
     def result(self, layer: LoweredLayer, function: Function | None = None) -> Array:
-        """What ``function``, or else the layer's own, computes; NHWC."""
+        """Result of ``function``, or else of the layer's own; NHWC."""
         return run_function(function or layer.function, self.arrays(layer), layer.output)
 
     def wanted(self, layer: LoweredLayer) -> Array:
-        """What the graph's interpreter computes for the layer; NHWC."""
+        """Result of the graph's interpreter for the layer; NHWC."""
         out = layer.output
         return self.values[out.name].reshape(1, out.height, out.width, out.channels)
 
 
 def run_function(function: Function, arrays: dict[str, Array], output: Activation) -> Array:
-    """What ``function`` makes of ``arrays``, by the names of its parameters; NHWC."""
+    """Result of ``function`` for ``arrays``, by the names of its parameters; NHWC."""
     inputs = {buffer.name: arrays[buffer.name] for buffer in function.inputs}
     found = interpret(function, inputs, seed=1, initial={output.name: arrays[output.name]})
     return from_blocked(found[output.name], output)

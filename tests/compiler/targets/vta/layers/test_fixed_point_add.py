@@ -129,7 +129,7 @@ def test_ratios_beyond_the_multipliers_are_refused() -> None:
 
 
 def _in_fixed_point(add: Add | AddFixed, form: FixedPointAdd) -> Array:
-    """What the vector unit computes on all pairs: int32, then float32, each step rounded."""
+    """Results of the vector unit for all pairs: int32, then float32, each step rounded."""
     total = form.m0 * A.astype(np.int64) + form.m1 * B.astype(np.int64) + form.offset
     scaled = total.astype(np.int32).astype(np.float32) * np.float32(form.scale)
     return np.clip(np.rint(scaled) + form.zero_point, add.low, add.high).astype(np.int8)

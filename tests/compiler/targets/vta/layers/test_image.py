@@ -1,4 +1,4 @@
-"""Which convolutions take their image as windows of rows, and how many words they are."""
+"""Convolutions that take their image as windows of rows, and the number of words."""
 
 from dataclasses import replace
 

@@ -71,7 +71,7 @@ def test_the_layers_kernel_gives_that_many_wrong_pairs(ratio: float) -> None:
 
 
 def _in_hardware(multiply: Multiply, form: FoundScale) -> Array:
-    """What the vector unit makes of all pairs."""
+    """Results of the vector unit for all pairs."""
     left = A.astype(np.int32) - multiply.a_zero_point
     products = left * (B.astype(np.int32) - multiply.b_zero_point)
     limits = form.zero_point, multiply.low, multiply.high
