@@ -1,7 +1,7 @@
 """Moving registers beside multipliers into them, in a netlist for ECP5.
 
 A MULT18X18D has registers for its operands and for its product, which Yosys does not use.  A
-register of its own is where the multiplier is; one in the fabric may lie half a die away.  What
+register of its own is where the multiplier is; one in the fabric may be half a die away.  What
 the netlist does stays the same in every cycle.  Source: Lattice FPGA-TN-02205 (ECP5 sysDSP),
 registers of MULT18X18D; nextpnr 0.11 for the parameters.
 """

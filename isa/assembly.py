@@ -234,7 +234,7 @@ def _instruction(words: list[_Word], names: dict[str, int], config: HardwareConf
 
 
 def _culprit(message: str, places: dict[str, _Word], head: _Word) -> _Word:
-    """The word that gave the field a message about an instruction speaks of."""
+    """The word that set the field that an instruction's message is about."""
     for name, word in places.items():
         if re.search(rf"\b{name}\d? = ", message):
             return word

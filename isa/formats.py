@@ -1,7 +1,7 @@
 """Bit formats as data: fields, their widths, ranges and places in a word.
 
 Everything that reads or writes bits (encoder, decoder, gateware layouts, the manual) derives from a
-``Format``. Fields lie least significant first, without gaps; what is left of the word is reserved
+``Format``. Fields come least significant first, without gaps; what is left of the word is reserved
 and zero.
 """
 

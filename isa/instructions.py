@@ -115,7 +115,7 @@ class Row(IntEnum):
     """
 
     NONE = 0
-    """Nothing: each lane is finished by itself."""
+    """Nothing: each lane is finished separately."""
     LESS = 1
     """With the fold MAX, the bias ``m1`` less the largest of the lanes' low 8 bits (signed), and
     the scale 1.  With any other, the bias ``m1`` less the sum of all lanes, and lane 0's scale of

@@ -13,7 +13,7 @@ sequence number and CRC of the one before no second time: it only answers again.
 ``GRAIN`` bytes, registers one or more at a time, 4 bytes each.  A board sends an EVENT, which is
 not answered, when a run ends.
 
-Beside the port of an emulated board lies the file PORT + ``CLOCK_SUFFIX``: nanoseconds that have
+Next to the port of an emulated board is the file PORT + ``CLOCK_SUFFIX``: nanoseconds that have
 passed for the board, u64.
 """
 

@@ -30,7 +30,7 @@ Generated from `isa/` by `make docs`; edit there. Cycles are specified in [timin
 
 Five units: FETCH reads the program, in order, and puts each instruction into the queue of its unit:
 LOAD, GEMM, VECTOR or STORE. These four work at the same time, each on its own instructions in
-order. Their data lies in six scratchpads on chip and in DRAM. `block` (B below) is the number of
+order. Their data is in six scratchpads on chip and in DRAM. `block` (B below) is the number of
 lanes; it and all other sizes are those of a [configuration](#configurations).
 
 All numbers are two's complement, little-endian; bit 0 is the least significant. A word in DRAM has
@@ -153,7 +153,7 @@ In NumPy:
 
 FIXED_FORMULA = f"""
 With `rounding = 1` the same bits of PAR hold other numbers. The low {FIXED_BIAS_BITS} bits of the
-int32 are a signed bias; above them lies `s`, without a sign. The low 31 bits of the float32 are a
+int32 are a signed bias; above them is `s`, without a sign. The low 31 bits of the float32 are a
 multiplier; its highest bit is ignored. Every value of them is defined:
 
     total  = (v + bias) modulo 2^32, as int32
@@ -170,7 +170,7 @@ So the product is rounded to an integer, half up, and then divided, half away fr
 RUNNING = """
 ## Running a program
 
-1. Put program and data into DRAM. Instruction i lies at `PROGRAM_ADDRESS + 64 * i`.
+1. Put program and data into DRAM. Instruction i is at `PROGRAM_ADDRESS + 64 * i`.
 2. Compare `FINGERPRINT` with the one the program was made for.
 3. Write `PROGRAM_ADDRESS`, `PROGRAM_COUNT`, `WINDOW_BASE`, `WINDOW_LIMIT` and `WATCHDOG`.
 4. Write START to `CONTROL`. Counters, tokens, queues and the last error are cleared; scratchpads
@@ -192,8 +192,8 @@ An AXI4 manager with 32-bit addresses, `bus_bytes` of data and a 1-bit ID. All b
 whole beats, at most `burst_beats` long, and cross no multiple of `burst_beats * bus_bytes`. FETCH
 reads with ID 0, LOAD with ID 1, STORE writes with ID 0; beats of the two read IDs may come
 interleaved, bursts of one ID come in order. Read data and write responses are always accepted at
-once. A burst is written only when all of its data is at hand. WSTRB is all ones, but for the beats
-of a stopped program (below).
+once. A burst is written only when all of its data is at hand. WSTRB is all ones, except in the
+beats of a stopped program (below).
 """
 
 REGISTERS_NOTE = """

@@ -9,7 +9,7 @@ __all__ = [
 ]
 
 FIXED_BIAS_BITS = 27
-"""Bits of a bias for the rounding FIXED, signed; above it in the word's 32 bits lies the shift."""
+"""Bits of a bias for the rounding FIXED, signed; above it in the word's 32 bits is the shift."""
 FIXED_MOST_LEFT = 7
 """The power of two where that shift is 0; each one more halves it."""
 

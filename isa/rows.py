@@ -108,7 +108,7 @@ def quotient(scale: NDArray[np.float32], total: NDArray[np.int32]) -> NDArray[np
     one = 1 << 23
     dividend, divided = bits & (one - 1) | one, divisor & (one - 1) | one
     less = dividend < divided
-    # 24 bits of the quotient and one more; it never lies half way between two of 24.
+    # 24 bits of the quotient and one more; it is never half way between two of 24.
     twice = (dividend << (24 + less)) // divided
     exponent = (bits >> 23) - (divisor >> 23) + 127 - less
     result = (exponent << 23) + ((twice + 1 >> 1) - one)

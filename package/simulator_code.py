@@ -1,7 +1,7 @@
 """The simulator's machine code, which the wheel brings: ``python -m dovetail.simulator_code``.
 
 For each kind of processor, and for cores of all sizes, as LLVM makes it for three levels of x86-64
-and the one of AArch64; it lies beside the simulator's sources.
+and the one of AArch64; it is in the folder of the simulator's sources.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Batches for modules of one sample: taken apart, and what their samples gave put together."""
+"""Batches for modules of one sample: taken apart, and the results of their samples put together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

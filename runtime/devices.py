@@ -27,7 +27,7 @@ class DeviceKind(NamedTuple):
     """A kind of device.
 
     target_kind: of the targets whose parts it runs.  module, cls: where it is.  launches: whether
-    that is a ``Launcher``, and no ``Device`` by itself.  named: whether one is made by what follows
+    that is a ``Launcher``, and not a ``Device``.  named: whether one is made by what follows
     the colon.  extra: of the package, that installs what it needs.
     """
 

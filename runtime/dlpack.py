@@ -1,4 +1,4 @@
-"""DLPack's capsules: tensors that libraries hand each other where they lie.
+"""DLPack's capsules: tensors that libraries hand each other in place.
 
 Source: DLPack (dlpack.h, version 1.0), and the Python Array API standard on ``__dlpack__``.
 """

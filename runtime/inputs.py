@@ -49,9 +49,9 @@ def as_array(name: str, value: Any, borrow: Borrow | None = None) -> Any:
 def name_inputs(
     signatures: Sequence[TensorSignature], inputs: Any, borrow: Borrow | None = None
 ) -> dict[str, Any]:
-    """Inputs by name; an array by itself is the only input.  borrow: as of ``as_array``.
+    """Inputs by name; an array alone is the only input.  borrow: as of ``as_array``.
 
-    Raises InputError for an array by itself where there are other than one, and for a tensor that
+    Raises InputError for an array alone where there are other than one, and for a tensor that
     NumPy cannot read.
     """
     if not isinstance(inputs, Mapping):

@@ -1,4 +1,4 @@
-"""Running a program by itself: hand-written, or taken from a module."""
+"""Running a program on its own: hand-written, or taken from a module."""
 
 import time
 from typing import Any

@@ -102,7 +102,7 @@ class NestWalker(wiring.Component):
                 m.d.sync += self.turn.eq(1)
             with m.Else():
                 m.d.sync += self.turn.eq(self.turn.rotate_left(1))
-        # moves[L]: all levels below L are at their ends, so L steps, or begins anew if it is at
+        # moves[L]: all levels below L are at their ends, so L steps, or begins again if it is at
         # its own.
         moves = [steps & at_end[:level].all() for level in levels]
         if self._cycles > 1:

@@ -146,7 +146,7 @@ class Gemm(wiring.Component):
         """``slot``, one cycle later; inverted in between.
 
         What a group delays is what its neighbour has delayed a cycle more; were it the same
-        register, it would lie beside one of them only.
+        register, it would be near only one of them.
         """
         layout = slot_layout(self._config)
         off = Signal(name=f"off_at_group{group}", init=1)

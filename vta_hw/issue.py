@@ -109,7 +109,7 @@ class Issue(wiring.Component):
         flying = {unit: self._track(m, unit, heads[unit], claims[unit]) for unit in Unit}
         tokens = self._tokens(m, heads, flying)
         hazard = self._hazard(m, heads[Unit.VECTOR].instruction, flying[Unit.VECTOR].oldest)
-        # Ready but for the other units' choice in this cycle, all units beside each other.
+        # Ready except for the other units' choice in this cycle, all units side by side.
         ready: dict[Unit, Value] = {}
         for unit in ACCEPTING:
             control = controls[unit]

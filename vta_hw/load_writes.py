@@ -156,7 +156,7 @@ def write_beats(
             own = [delayed(m, each, "value_now") for each in late_values]
         else:
             value = delays(m, value, "value_late", late - 1)[-1]
-            # The memories have a register each: together they lie all over an FPGA.
+            # The memories have a register each: together they are spread all over an FPGA.
             own = copies(m, value, "value_now", len(memories))
     pieces |= pads.replicate(len(pieces))
     for memory, data in zip(memories, own, strict=True):

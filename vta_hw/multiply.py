@@ -51,7 +51,7 @@ def wide_product(m: Module, a: Value, b: Value, bits: int, name: str) -> Value:
     up to 24 bits and ``a`` of at most 18.
     """
     signed = a.shape().signed
-    # Registers on both sides of the multiplier: it takes much of a cycle, and may lie far off.
+    # Registers on both sides of the multiplier: it takes much of a cycle, and may be far away.
     a, b = delayed(m, a, f"{name}_first"), delayed(m, b, f"{name}_second")
     # A part without a sign has a bit less in a multiplier for signed numbers.
     split = MULTIPLIER_BITS - signed

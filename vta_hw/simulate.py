@@ -69,7 +69,7 @@ class RtlJob:
 class RtlResult:
     """Result of a run.
 
-    finished: the program ended by itself; else ``error_code`` and ``error_index`` say why (both 0
+    finished: the program ended normally; else ``error_code`` and ``error_index`` say why (both 0
     when the cycle limit was reached).
     counters: by the names of ``dovetail.isa.registers.COUNTERS``.
     dispatched, accepted, ended: int64[program_count], the cycle of each, -1 for never.

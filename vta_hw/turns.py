@@ -9,7 +9,7 @@ def turn_elements(config: HardwareConfig) -> list[list[int]]:
     """For each turn, the element of each lane.
 
     A lane takes the rows of one group of the matrix core, or of neighbouring ones, so that it can
-    lie beside the memories of their sums.
+    are near the memories of their sums.
     """
     turns, block = config.vector_cycles, config.block
     if turns == 1:

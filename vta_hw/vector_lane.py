@@ -94,7 +94,7 @@ class VectorLane(wiring.Component):
         Whether products are folded; cycle ``multiplied``, of a deep pipeline the one before.
     goes_on, column_goes_on, handed : In(1)
         Whether this is not its sum's first element, nor its column's, and whether it is the first
-        of one that goes on from what the columns before gave; cycle ``multiplied``.
+        of one that goes on from the columns before; cycle ``multiplied``.
     subtracts, compares, smallest : In(1)
         Whether the element is subtracted from the sum, and whether it is compared with it instead,
         and the smaller kept; cycle ``multiplied``.

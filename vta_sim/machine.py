@@ -33,7 +33,7 @@ MOST_ITERATIONS = 1 << 28
 class SimResult:
     """Result of a run.
 
-    finished: the program ended by itself; else ``error_code`` and ``error_index`` say why.
+    finished: the program ended normally; else ``error_code`` and ``error_index`` say why.
     counters: by the names of ``dovetail.isa.registers.COUNTERS``.
     units: int64[instructions], the unit of each; -1 when it was never dispatched.
     fetched, dispatched, accepted, ended: int64[instructions], the cycle of each; -1 for never.

@@ -61,9 +61,9 @@ def devices(ports: tuple[str, ...], as_json: bool) -> None:
         rows: list[tuple[object, ...]] = [(board.device, board.state) for board in boards]
         human.print(table("Boards", {"device": "left", "state": "left"}, rows))
     elif importlib.util.find_spec("serial"):
-        human.print("No board is plugged in whose USB port is known; --port asks any serial port.")
+        human.print("No board with a known USB port is plugged in; --port asks any serial port.")
     else:
-        human.print("Boards are not looked for; install the extra: pip install 'dovetail[board]'")
+        human.print("Did not look for boards; install the extra: pip install 'dovetail[board]'")
 
 
 def _boards(ports: tuple[str, ...]) -> "list[FoundBoard]":

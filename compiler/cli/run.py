@@ -93,7 +93,7 @@ def run(
 ) -> None:
     """Run MODULE (.dvt, or a model, which is compiled first) once and write its outputs.
 
-    With --config, MODULE is a program by itself, assembly (.s) or bytes.  It runs on a machine
+    With --config, MODULE is a program on its own, assembly (.s) or bytes.  It runs on a machine
     that was just reset, with the uint8 array of input 'dram' from address 0 on; output 'dram' is
     what the program left there.
     """

@@ -37,7 +37,7 @@ class Cause:
 
 
 def explain(session: Session, reference: Reference, finding: Finding) -> Cause:
-    """The cause of ``finding``, which ``first_difference`` gave; the session may stand elsewhere
+    """The cause of ``finding``, which ``first_difference`` gave; the session may be elsewhere
     afterwards.
     """
     race = first_race(session, finding.position)
@@ -58,7 +58,7 @@ def explain(session: Session, reference: Reference, finding: Finding) -> Cause:
             reason += _parameters(session, result)
             return Cause("program", finding.instruction, reason, False)
         case Store():
-            reason = "what it reads was right when it was written; it puts it in another's place"
+            reason = "what it reads was right when it was written; it stores it in the wrong place"
         case _ if finding.tensor is None:
             reason = "it writes where its tensor has no part"
         case _ if finding.channel is None:

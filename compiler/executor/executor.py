@@ -1,7 +1,7 @@
 """Models that specialise themselves as they run.
 
 A model is imported for the shapes of its inputs.  Where a shape depends on a value, the part of
-the graph that computes the value is compiled and run, and the import goes on with what it gave.
+the graph that computes the value is compiled and run, and the import goes on with its result.
 What was asked, and which answers led where, is kept as a tree: inputs of known shapes whose values
 lead to known answers run without compiling anything.
 """

@@ -10,8 +10,8 @@ when all its consumers are in it and
 
 A contraction, or windows, may also end in a padding with a constant: the results are written inside
 the border, as those of any group that ends so.
-Before a contraction only a part of a tensor of bytes joins, which is read where it lies.
-Nothing joins a reshape that is a group by itself: it costs nothing.
+Before a contraction only a part of a tensor of bytes joins, which is read in place.
+Nothing joins a reshape that is a group of its own: it costs nothing.
 What ends the epilogue of a contraction that cannot join, in a smaller type, stays with that: it
 then writes less.
 
@@ -106,7 +106,7 @@ def _is_name(group: _Group) -> bool:
 
 
 def _is_part_of_bytes(graph: Graph, node: Node) -> bool:
-    """True if dot products may read what ``node`` gives where it lies."""
+    """True if dot products may read the result of ``node`` in place."""
     return (
         isinstance(node.operator, Slice)
         and set(node.operator.steps) == {1}

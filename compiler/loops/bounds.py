@@ -145,7 +145,7 @@ class Bounds:
                     case Binary(
                         function=BinaryFunction.FLOORDIV, left=inner, right=Constant(value=by)
                     ) if len(form.terms) > 1:
-                        # c * (f // c) lies between f - c + 1 and f.
+                        # c * (f // c) is between f - c + 1 and f.
                         divisor = int(by)
                         part = linear(inner) if factor > 0 else linear(inner).shifted(1 - divisor)
                         rest = form - Linear(0, {atom: factor})

@@ -279,7 +279,7 @@ class _System:
             return False
         changed = False
         for key, factor, part in parts:
-            # factor * unknown lies in [floor, ceiling].
+            # factor * unknown is in [floor, ceiling].
             floor = constraint.low - (most - part[1])
             ceiling = constraint.high - (least - part[0])
             if floor <= part[0] and ceiling >= part[1]:

@@ -64,7 +64,7 @@ def _items(
 ) -> tuple[Item, ...]:
     """The calls of a graph with their arguments.
 
-    inputs, outputs: where the graph's lie.  memory: where what is planned begins.  depth: the
+    inputs, outputs: places of the graph's.  memory: where what is planned begins.  depth: the
     number of loops around.
     """
     shared = body.shared

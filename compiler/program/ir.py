@@ -1,4 +1,4 @@
-"""Programs: calls of functions on tensors, loops around calls, and where every tensor lies.
+"""Programs: calls of functions on tensors, loops around calls, and the place of every tensor.
 
 A program is what a graph becomes before it is machine code.  ``text`` prints it, ``parse`` reads it
 back, ``verify`` checks it.

@@ -183,7 +183,7 @@ class Body:
                 self.offsets[name] = offset
 
     def _layouts(self, names: Mapping[str, object]) -> dict[str, Hashable]:
-        """Tensors of equal layouts: each thread writes to the same places, wherever they lie.
+        """Tensors of equal layouts: each thread writes to the same places, wherever these are.
 
         A layout is the shape of the part in which threads find their places.
         """

@@ -1,7 +1,7 @@
 """The rules that every program keeps, and the first one that a program breaks.
 
 The check knows nothing of the plan of the memory.  It follows the calls in their order, notes which
-tensor each byte holds, and finds a tensor that is read where it does not lie, or no longer lies.
+tensor each byte holds, and finds a tensor that is read where it is not, or is no longer.
 Of a loop it follows the first iterations and the last; those between them differ only by what they
 read and write of slices.
 """
@@ -185,7 +185,7 @@ class _Checker:
             byte, found = problem
             raise GraphError(
                 f"{name} reads {operand.tensor} from {_named(space)}, byte {byte}; "
-                + (f"{found} lies there" if found else "nothing was written there")
+                + (f"{found} is there" if found else "nothing was written there")
             )
         return space, start, start + size
 

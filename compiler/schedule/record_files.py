@@ -49,12 +49,12 @@ def read_entries(path: Path, kinds: Mapping[str, Fields] | None = None) -> list[
         raise ScheduleError(f"records {path} cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise ScheduleError(
-            f"records {path}, line {error.lineno}: no JSON: {error.msg}; {hint}"
+            f"records {path}, line {error.lineno}: not JSON: {error.msg}; {hint}"
         ) from None
     except UnicodeDecodeError:
-        raise ScheduleError(f"records {path}: no text in UTF-8; {hint}") from None
+        raise ScheduleError(f"records {path}: not UTF-8 text; {hint}") from None
     except RecursionError:
-        raise ScheduleError(f"records {path}: no records, but lists in lists; {hint}") from None
+        raise ScheduleError(f"records {path}: nested lists instead of records; {hint}") from None
     version = found.get("version") if isinstance(found, dict) else None
     if version != VERSION:
         what = "no version" if version is None else f"version {version}"

@@ -67,7 +67,7 @@ def _load(state: State, load: Load) -> None:
         return
     special = load.step or load.same or len(padding)
     if memory is Memory.PAR and not (state.known[places].all() or special):
-        # The host makes some of these anew for each run.
+        # The host makes some of these for each run.
         given = words_of(state.dram.moved(lambda x: x[places]))
         if load.nibbles:
             given = np.concatenate([np.zeros_like(given), given], axis=1)

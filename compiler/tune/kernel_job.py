@@ -177,7 +177,7 @@ class _Code:
 
 
 def _aligned(array: Array) -> Array:
-    """A copy where tensors of a network lie: a vector is never in two lines of the cache."""
+    """A copy aligned like a network's tensors: a vector is never in two lines of the cache."""
     memory = np.empty(array.nbytes + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     found = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -52,7 +52,7 @@ class GridLayout:
 
 @dataclass(frozen=True)
 class TensorPlace:
-    """A tensor int8[1, H, W, C] or int8[1, C] of the model's graph, and how it lies.
+    """A tensor int8[1, H, W, C] or int8[1, C] of the model's graph, and its layout.
 
     root: the tensor it is part of, perhaps itself; its blocks are those of the root, from
     ``first_block`` on.  addend: another tensor takes its place.  halo: top, left, bottom, right;

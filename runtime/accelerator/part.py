@@ -71,7 +71,7 @@ class Rows:
     transposed: rows are columns of the image.  pixel_bytes: from one pixel to the next.
     windows: that are there in place of the pixels.  count: of either in a row.
     fill: bytes without a channel, and pixels outside the image.
-    planes: images that lie one behind the other, each of as many channels.
+    planes: images that follow each other, each of as many channels.
     """
 
     rows: int
@@ -84,7 +84,7 @@ class Rows:
     planes: int
 
     def __post_init__(self) -> None:
-        """Raises ModuleError for what no image lies like."""
+        """Raises ModuleError for a layout that no image has."""
         own = self.windows or OwnWindows(1, 1, 0, self.pixel_bytes)
         if (
             min(self.rows, self.pitch, self.pixel_bytes, self.count, own.size, own.stride) < 1
@@ -95,7 +95,7 @@ class Rows:
             or own.stride > self.pitch
             or not -128 <= self.fill <= 127
         ):
-            raise ModuleError(f"no image lies as {self}; compile it again")
+            raise ModuleError(f"no image has the layout {self}; compile it again")
 
     @property
     def size(self) -> int:
@@ -117,7 +117,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class PartInput:
-    """A tensor that the part takes, the steps the host takes with it, and where it then lies."""
+    """A tensor that the part takes, the steps the host takes with it, and its place then."""
 
     tensor: TensorSignature
     steps: tuple[HostStep, ...]
@@ -150,7 +150,7 @@ class PartInput:
 
 @dataclass(frozen=True, slots=True)
 class PartOutput:
-    """A tensor that the part gives: where its int8 of ``shape`` lies, and the steps after.
+    """A tensor that the part gives: the place of its int8 of ``shape``, and the steps after.
 
     pitch: bytes from one block of channels to the next.
     """
@@ -175,7 +175,7 @@ class PartOutput:
         ):
             raise ModuleError(f"{layout} holds no tensor of shape {list(self.shape)}")
         if self.pitch < self.block_bytes:
-            raise ModuleError(f"blocks of {self.block_bytes} bytes lie {self.pitch} bytes apart")
+            raise ModuleError(f"blocks of {self.block_bytes} bytes are {self.pitch} bytes apart")
 
     @property
     def block_bytes(self) -> int:
@@ -189,7 +189,7 @@ class PartOutput:
 
     @property
     def reads(self) -> tuple[tuple[int, int], ...]:
-        """Where its bytes lie: address and size of each run of them."""
+        """Places of its bytes: address and size of each run of them."""
         if self.pitch == self.block_bytes:
             return ((self.address, self.layout.size),)
         starts = range(self.address, self.address + self.span, self.pitch)
@@ -281,7 +281,7 @@ class AcceleratorPart:
             if isinstance(layout, Blocks) and (
                 layout.lanes != config.block or min(layout.shape) < 1
             ):
-                raise ModuleError(f"tensor {each.tensor.name!r} lies as {layout}")
+                raise ModuleError(f"tensor {each.tensor.name!r} has the layout {layout}")
         if self.program_bytes % INSTRUCTION_BYTES or len(self.layer_of) != self.instruction_count:
             raise ModuleError(
                 f"a program of {self.program_bytes} bytes, and layers of {len(self.layer_of)} "

@@ -68,7 +68,7 @@ class Link:
         self._clock = open_clock(port)
         self._patience = patience * self._clock.pace
         self._tries, self._chunk = tries, chunk
-        # A host that begins anew must not seem to repeat the last one's request.
+        # A host that starts again must not seem to repeat the last one's request.
         self._sequence = itertools.count(random.SystemRandom().randrange(256))
         self._decoder = FrameDecoder()
         self.repeated = 0

@@ -228,7 +228,7 @@ def _compare(
         wanted[halo] = layout.fill
         judged |= halo
     wrong = (judged & (data != wanted)) | outside
-    # In the order of channel, row and column; padding and what lies outside last.
+    # In the order of channel, row and column; padding and what is outside last.
     shown = wrong if wrong.any() else np.ones_like(wrong)
     order = np.lexsort(
         (elements.column[shown], elements.row[shown], elements.channel[shown], ~known[shown])

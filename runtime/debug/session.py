@@ -112,7 +112,7 @@ class Session(Walk):
 
     @property
     def error(self) -> str | None:
-        """Why the run was stopped; None when it ended by itself."""
+        """The reason why the run was stopped; None when it ended normally."""
         if self.result.finished:
             return None
         code = ErrorCode(self.result.error_code).name
@@ -230,7 +230,7 @@ class Session(Walk):
         return self.state.dram[address : address + size].copy().view(kind)
 
     def tensor(self, name: str) -> TensorView:
-        """An activation of the model's graph as it lies now on chip or in DRAM, in NHWC.
+        """An activation of the model's graph as it is now on chip or in DRAM, in NHWC.
 
         Raises InputError for a name that does not exist, ModuleError when the module has no names.
         """

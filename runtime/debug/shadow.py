@@ -205,7 +205,7 @@ class Shadow:
         size = self._config.word_bytes(Memory.ACT)
         starts = block_bytes(load.dram_address, load, size)
         if layout.image and load.row_end:
-            # The first byte may lie before its row.
+            # The first byte may be before its row.
             first = layout.image.row_bytes - load.row_end
             block, row, column = layout.dram_place(starts - first)
             column = column + first

@@ -63,7 +63,7 @@ def view_words(state: MachineState, memory: Memory, address: int, count: int) ->
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """A tensor as it lies now.
+    """A tensor as it is now.
 
     values: int8[H, W, C], or int8[C] for int8[1, C]; 0 where not present.  present: bool, of the
     same shape.  words: ACT words that hold part of it, ascending.  in_dram: whether values come

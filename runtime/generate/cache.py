@@ -33,7 +33,7 @@ class Update(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """An input that keeps what earlier runs gave, and the output that adds to it.
+    """An input that keeps results of earlier runs, and the output that adds to it.
 
     axis: of positions, in ``past``.  size: positions, None where the axis is open.
     """
@@ -54,7 +54,7 @@ class Cache:
         return np.zeros([max(size, 0) for size in self.past.shape], self.past.dtype)
 
     def after(self, past: NDArray[Any], new: NDArray[Any], position: int) -> NDArray[Any]:
-        """The cache after a run at ``position``, which gave ``new``; ``past`` may be changed."""
+        """The cache after a run at ``position`` with result ``new``; ``past`` may be changed."""
         if self.update is Update.WHOLE:
             return new
         rows = np.moveaxis(past, self.axis, 0)

@@ -84,7 +84,7 @@ class Decoder:
         return result.outputs[roles.logits.name].reshape(-1)
 
     def keep(self, outputs: Mapping[str, Array]) -> None:
-        """Add what a run gave, ``outputs`` by name, to the caches as those of the next position."""
+        """Add a run's results, ``outputs`` by name, to the caches as those of the next position."""
         for each in self.roles.caches:
             past, new = self._caches[each.past.name], outputs[each.new.name]
             self._caches[each.past.name] = each.after(past, new, self.position)

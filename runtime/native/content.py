@@ -20,7 +20,7 @@ PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 def pack_constants(constants: Sequence[Array]) -> tuple[tuple[Constant, ...], Content]:
-    """Where each array lies, and the bytes of all, each at a multiple of ``ALIGNMENT``."""
+    """Places of arrays, and the bytes of all, each at a multiple of ``ALIGNMENT``."""
     starts = [0]
     for array in constants:
         starts.append(starts[-1] + -(-array.nbytes // ALIGNMENT) * ALIGNMENT)

@@ -10,11 +10,11 @@ from .layers import LayerProfile
 __all__ = ["CAUSES", "Explanation", "causes", "explain"]
 
 GOOD = 0.9
-"""Part of a layer's cycles that are useful from which on nothing is worth trying."""
+"""Part of a layer's cycles that are useful; with more, nothing is worth trying."""
 MENTIONED = 0.05
 """Part of a layer's cycles below which a cause is not worth a sentence."""
 BUS_FULL = 0.8
-"""Part of a layer's cycles in which the bus is at work from which on it is the limit."""
+"""Part of a layer's cycles in which the bus is at work; with more, it is the limit."""
 
 CAUSES = {
     "useful": "products that the model needs",

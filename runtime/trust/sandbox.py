@@ -138,7 +138,7 @@ def _write(pipe: IO[bytes], data: bytes) -> None:
 
 
 def _require_ended(code: int, late: bool, limits: SandboxLimits) -> None:
-    """Raises DeviceError unless the process ended by itself."""
+    """Raises DeviceError unless the process ended normally."""
     if late:
         raise DeviceError(
             f"the sandbox was stopped after {limits.wall_seconds:g} s; check where the module "

@@ -81,7 +81,7 @@ def debug(
     if as_json:
         print_json({"module": str(module), "device": device, "commands": values})
     if failed:
-        human.print("check: the run is not what the model says")
+        human.print("check: the run differs from the model")
         raise click.exceptions.Exit(1)
 
 

@@ -73,7 +73,7 @@ def profile(
         require_folder(path)
     require_folder(trace)
     if against and not html:
-        raise click.UsageError("--against shows in the report; required --html FILE.html")
+        raise click.UsageError("--against is for the report; required --html FILE.html")
     if target == "cpu" and is_model(model):
         if trace or timeline or against or records:
             raise click.UsageError(
@@ -83,7 +83,7 @@ def profile(
         _cpu(model, read_inputs(inputs), read_dimensions(dims), threads, html, as_json)
         return
     if threads > 1:
-        raise click.UsageError("--threads is of code for the CPU; required --target cpu")
+        raise click.UsageError("--threads is for code on the CPU; required --target cpu")
     sizes = read_dimensions(dims)
     found = _profile(model, target, device, inputs, sizes, records)
     other = _profile(against, target, device, inputs, sizes) if against else None

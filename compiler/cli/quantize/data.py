@@ -22,7 +22,7 @@ Values = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Given:
-    """Where samples and labels lie, and what is done to pictures and sounds.
+    """Files of samples and labels, and what is done to pictures and sounds.
 
     scale, mean, std: None where nothing is given.
     """

@@ -18,7 +18,7 @@ __all__ = ["ImportContext"]
 class ImportContext(LimitedEmitter):
     """The graph so far, and the model's node that is being converted.
 
-    signed: tensors of uint8 as int8, 128 less, by their names, where integer layers gave them so.
+    signed: tensors of uint8 as int8, 128 less, by their names, where integer layers made them so.
     variables: values that assignments left, by numbers, which the variables' names have.
     converters: by the operators' names; control flow, which is in it, converts subgraphs by it.
     depth: of calls of subgraphs.

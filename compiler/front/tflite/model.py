@@ -52,7 +52,7 @@ def convert_subgraph(
 def _value(
     context: ImportContext, subgraph: Subgraph, values: dict[int, Term], number: int, reader: str
 ) -> Term:
-    """A tensor that a node before gave, or a constant of the file."""
+    """A tensor from an earlier node, or a constant of the file."""
     if number not in values:
         tensor = subgraph.tensors[number]
         if (

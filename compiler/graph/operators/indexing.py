@@ -199,7 +199,7 @@ def _require_smaller(operator: object, x: TensorType, indices: TensorType, axis:
         place == axis or own <= size
         for place, (own, size) in enumerate(zip(indices.shape, x.shape, strict=True))
     )
-    require(operator, fits, indices, f"indices within {list(x.shape)} but for dimension {axis}")
+    require(operator, fits, indices, f"indices within {list(x.shape)} except in dimension {axis}")
 
 
 def _inside(indices: Array, size: int) -> Array:

@@ -130,7 +130,7 @@ class Concatenate(Movement):
         for each in inputs:
             alike = (each.dtype, each.rank) == (first.dtype, first.rank)
             fits = alike and self._rest(each) == self._rest(first)
-            require(self, fits, f"{first} and {each}", f"one type but for dimension {self.axis}")
+            require(self, fits, f"{first} and {each}", f"one type except for dimension {self.axis}")
         total = sum(each.shape[self.axis] for each in inputs)
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
         return (TensorType(shape, first.dtype),)

@@ -51,7 +51,7 @@ class Dataset:
                 yield from source.read((part - (end - source.count)).tolist())
 
     def spread(self, count: int | None) -> "Dataset":
-        """At most ``count`` of the samples, evenly spread over all: files lie class by class."""
+        """At most ``count`` of the samples, evenly spread: files are sorted by class."""
         total = len(self)
         if count is None or count >= total:
             return self

@@ -54,7 +54,7 @@ def power_of_two(source: Buffer, start: Indices, target: Buffer, to: Indices) ->
 
 
 def fragment_at(buffer: Buffer, warp: Expr, row: Expr, column: Expr) -> Region:
-    """The fragment of a warp that lies ``row`` fragments down and ``column`` across."""
+    """The fragment of a warp that is ``row`` fragments down and ``column`` across."""
     nothing = as_index(0)
     start = (warp, nothing, nothing, row, column, nothing, nothing, nothing)
     return Region(buffer, start, (1, GROUP, QUAD, 1, 1, *FRAGMENT))

@@ -87,7 +87,7 @@ class Separate:
         place = along + low
         moved = map_expr(value, lambda node: row.moved(node, place))
         if row.names & variables(moved) or any(row.names & variables(x.extent) for x in taps):
-            raise ScheduleError(f"{what}: what is read depends on it by itself")
+            raise ScheduleError(f"{what}: what is read depends on it alone")
         condition = together(kept)
         if condition is not None:
             moved = Select(condition, moved, neutral)

@@ -43,7 +43,7 @@ class Strips:
 
     ``loops`` are i and j, one in each nest, each loop directly in the one before it.  Their extents
     are multiples of the least of them, of which a strip has ``rows``; the last strip, which may be
-    smaller, comes by itself, or with ``joined`` in the same loop, under a condition.  The dimension
+    smaller, comes alone, or with ``joined`` in the same loop, under a condition.  The dimension
     of a buffer that these loops move in is cut; each loop moves through all of it in order.  Apart
     from those buffers, no nest touches what another one writes, or reads what it writes itself.
     Guards that always hold in a strip, or never, vanish there.

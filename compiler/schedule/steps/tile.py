@@ -26,7 +26,7 @@ class Tile:
         ->  for i.o in 2: for j.o in 2: for i.i in 16: for j.i in 16: y[16 * i.o + i.i, ...] = ...
             for j.o in 2: for i.i in 8: for j.i in 16: y[32 + i.i, ...] = ...
 
-    ``rows`` is the outer one in a tile.  ``nest`` is the outermost loop; each loop lies directly in
+    ``rows`` is the outer one in a tile.  ``nest`` is the outermost loop; each loop is directly in
     the one before it, ``columns`` is the innermost, and no two iterations meet in memory.
     """
 

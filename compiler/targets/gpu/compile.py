@@ -82,7 +82,7 @@ def compile_graph(
 
 
 def compile_function(function: Function, target: str, backend: Backend) -> GpuPart:
-    """One loop program by itself."""
+    """One loop program alone."""
     arguments = [
         Operand(buffer.name, Place(origin, number))
         for origin, buffers in ((Origin.INPUT, function.inputs), (Origin.OUTPUT, function.outputs))

@@ -4,7 +4,7 @@ A fragment is 16 rows of 16 elements, 8 in each thread: row r and column n are `
 
     r = 8 i + g,  n = 8 h + 2 t + j,  thread 4 g + t of the warp.
 
-So sums of a product lie, and so may the first factor of a product: what one gives, the next takes.
+Sums of a product are laid out so, and so may the first factor be: what one gives, the next takes.
 
     product_of_rows_KIND:  c[t] += sum(float32(a[r, k]) * float32(b[n, k]) over k in 16)
     product_of_columns_KIND:  c[t] += sum(float32(a[r, k]) * float32(b[k, n]) over k in 16)
@@ -13,7 +13,7 @@ a: a fragment; b: 16 rows of 16 elements in shared memory; c: a fragment of sums
 
     row_maximum:  m[g, t] = max(p[g, u] over u in 4);  row_sum: the sum, likewise
 
-are of the four threads that have parts of a row; each gets the result.  One thread by itself does
+are of the four threads that have parts of a row; each gets the result.  One thread alone does
 
     power_of_two:  y = 2 ** x, at most 2 units in the last place from it, and 0 below 2 ** -126
     narrow_KIND:  d[i] = KIND(s[i]) over i in 2;  pair_KIND:  d[i] = s[i] over i in 2

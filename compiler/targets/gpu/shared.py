@@ -1,4 +1,4 @@
-"""Where the shared buffers of a block lie when they are more than a kernel may declare.
+"""Places of a block's shared buffers when they are more than a kernel may declare.
 
 Then the launch gives the memory: all are in it one after the other.  Operands of products
 of warpgroups always do, each from a multiple of 1024 bytes on, in swizzled rows of 128 bytes.

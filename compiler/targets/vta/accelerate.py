@@ -255,7 +255,7 @@ def _output(
     if (height, width) != whole.full_size or lanes != tuple(range(channels)):
         image = (1, *whole.full_size, layout.blocks * whole.lanes)
         steps = (Select(view.start, view.steps, (height, width), lanes), *steps)
-    # Behind the rows of a weight others may lie, of which it is part.
+    # The rows of a weight may be part of a larger one.
     pitch = whole.plane * whole.lanes
     address = program.addresses[whole.name] + first * pitch
     return PartOutput(_signature(graph, chain.last), address, layout, image, steps, pitch)

@@ -16,7 +16,7 @@ __all__ = ["Space"]
 
 
 class Space:
-    """Where the first ``count`` of some items lie."""
+    """Places of the first ``count`` of some items."""
 
     def __init__(self, items: Sequence[Item], config: HardwareConfig) -> None:
         self._items, self._depth = items, config.act_depth
@@ -59,7 +59,7 @@ class Space:
         """The best of ``starts`` for ``item``, which comes next: that with the fewest banks shared
         with rivals; of several, perhaps that in the fewest banks; then that where the last reader
         of what lay there is longest ago; then the lowest.  The last reader counts first for items
-        that are to lie apart.
+        that are kept apart.
         """
         near = (self._first[: self.count] <= item.last + NEAR) & (
             self._last[: self.count] >= item.first - NEAR

@@ -115,7 +115,7 @@ def _wait(
 def _leaves_free(
     planned: StreamedLayer, read: PlacedBuffer, other: PlacedBuffer, config: HardwareConfig
 ) -> bool:
-    """True if some part of each tile's sums reads no bank of ``read`` in which ``other`` lies."""
+    """True if some part of each tile's sums reads no bank of ``read`` that has ``other``."""
     item, start = read
     window, kernel = planned.windows.get(item.activation.name), planned.layer.kernel
     part = planned.tiling.sizes.get("k", 0)

@@ -73,7 +73,7 @@ def node_refusals(
     in its memory already; by the node's number in a graph that ``prepare_graph`` made.
 
     lanes: of a block; without them, what depends on them counts as suitable.
-    Each is judged by itself, the types of its tensors, and the nodes beside it alone.
+    Each is judged only by its own attributes, the types of its tensors, and its neighbours.
     fixed_rounding: as ``HardwareConfig`` has it.  row_words: of PAR, for parameters of rows.
     depths: words of ACT, TAP and WGT; None for as many as any window has.
     """
@@ -106,7 +106,7 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     if isinstance(operator, Append):
         return append_problem(graph, node, lanes, ON_ACCELERATOR)
     if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd) and not _picks(graph, node):
-        # A constant first operand of products lies in DRAM as an activation does.
+        # A constant first operand of products is in DRAM as an activation is.
         for name in node.inputs[isinstance(operator, RowProducts) :]:
             if name in graph.constants:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"

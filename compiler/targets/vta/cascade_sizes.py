@@ -92,7 +92,7 @@ class CascadeSizes:
 
     def turned(self, first: int, last: int, gone: frozenset[str]) -> Sized | None:
         """The way with strips of one row in which buffers are turned; None where none would be, or
-        TAP has no room for the taps of all, or VECTOR, which makes rows that lie twice two times,
+        TAP has no room for the taps of all, or VECTOR, which computes rows twice otherwise,
         is not busier than the matrix core.
         """
         group = self._group(first, last)

@@ -1,6 +1,6 @@
 """Proving a program free of races and deadlock.  Knows nothing of how the tokens were chosen.
 
-Three parts: every instruction by itself; the tokens, run alone, which show that the program ends
+Three parts: every instruction alone; the tokens, run alone, which show that the program ends
 and what has ended before each instruction starts; and every conflicting pair of instructions of
 different units, which must be ordered as in the program.  Together they prove that every run,
 whatever the timing, ends with the same memory as executing the instructions one after the other.
@@ -42,7 +42,7 @@ Tokens = dict[tuple[Unit, Unit], deque[int]]
 
 
 class CheckError(CompilerError):
-    """A program has a race, a deadlock, or an instruction that is wrong by itself."""
+    """A program has a race, a deadlock, or an instruction that is wrong in itself."""
 
 
 def check(program: Sequence[Instruction], config: HardwareConfig) -> None:

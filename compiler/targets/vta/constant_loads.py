@@ -56,7 +56,7 @@ class _Words:
     """Words of a constant that are loaded, from ``first`` on of the ``room`` that it has.
 
     address: in DRAM.  size: of one there, in bytes.  short: in a short form.  same: that of one
-    bias and one scale.  ring: where they lie.
+    bias and one scale.  ring: their place.
     """
 
     memory: Memory
@@ -79,7 +79,7 @@ class ConstantLoader:
     """Gives constants the next place in the ring of their memory, and their bytes one in DRAM."""
 
     def __init__(self, config: HardwareConfig, dram: DramMap, *, apart: bool = False) -> None:
-        """apart: words of PAR lie by their forms, so that LOADs of a form are of neighbours."""
+        """apart: words of PAR are grouped by form, so that LOADs of a form are of neighbours."""
         self._config, self._dram = config, dram
         self._kept: dict[tuple[Memory, int, int, int], Grant] = {}
         self._rings = {
@@ -112,7 +112,7 @@ class ConstantLoader:
         return self._apart.get(ROWS, self._rings[Memory.PAR]).take(words, layer.name)
 
     def _ring(self, memory: Memory, short: ShortWords | None) -> Ring:
-        """Where words of a form lie."""
+        """Places of words of a form."""
         if memory is not Memory.PAR or not self._apart:
             return self._rings[memory]
         return self._apart[LONG if short is None else SAME if short.same else SHORT]
@@ -125,7 +125,7 @@ class ConstantLoader:
         *,
         again: bool = True,
     ) -> tuple[Grant, list[Load]]:
-        """Where ``array``, of the layer's constant ``name``, will lie, and what brings it there.
+        """The place of ``array``, of the layer's constant ``name``, and the LOADs for it.
 
         Of a table only the rows come that are looked up.  again: even if it is there already.
         Raises DoesNotFitError when the memory is too small.

@@ -143,7 +143,7 @@ def _built(
     activations: Mapping[str, Activation],
 ) -> Builder:
     """The operations of all layers; where DRAM sets the pace and most parameters have a short form,
-    with parameters that lie by their forms, if there is room for that.
+    with parameters kept apart by their forms, if there is room.
     """
     for apart in (planner.parts_parameters, False):
         # One that does not fit leaves no constants behind.

@@ -40,7 +40,7 @@ class Intrinsic:
 
     declaration: its name, and what it means for one vector or tile, whose parameters are the
     operands; the step ``tensorize`` of schedules takes it too.
-    scopes: where an operand may lie, if not only where the meaning has it.
+    scopes: where an operand may be, if not only where the meaning has it.
     folds: what the nest's reduction loops outside the lanes may do.
     finishes: whether the result may be requantised and looked up.
     nest: of the meaning.

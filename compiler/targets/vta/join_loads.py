@@ -28,7 +28,7 @@ SOON = 1000
 
 
 def _is_plain(load: Load) -> bool:
-    """True if a LOAD brings words one behind the other, from one row or from as many rows."""
+    """True if a LOAD brings contiguous words, from one row or from as many rows."""
     padding = load.pad_x_before, load.pad_x_after, load.pad_y_before, load.pad_y_after
     rows = load.count_y == 1 or (load.count_x == load.sram_stride_y == 1)
     return rows and load.count_z == 1 and not any((*padding, load.step))
@@ -55,7 +55,7 @@ def join(
     """Places of LOADs that may be one, in the order of their words; lists of several only.
 
     before: what each instruction depends on.  known: whether what a LOAD brings is constant and may
-    be copied; other words are joined where they lie behind each other.
+    be copied; other words are joined where they follow each other.
     wgt_parts: of WGT, of which a joined LOAD fills one at most.  near: whether a place may be
     together with the first of a group.
     """
@@ -102,7 +102,7 @@ def _have_place(
 
 
 def follow(loads: Sequence[Load], config: HardwareConfig) -> bool:
-    """True if what LOADs of rows, or of words, bring lies behind each other in DRAM."""
+    """True if the data of LOADs of rows, or of words, is contiguous in DRAM."""
     steps = [
         each.dram_stride_y if each.count_y > 1 else dram_word_bytes(each, config) for each in loads
     ]

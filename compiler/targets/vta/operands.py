@@ -11,7 +11,7 @@ __all__ = ["Operand", "Tile"]
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Where an operand lies for one instruction: its first word, and words a step of each level."""
+    """An operand's place for one instruction: its first word, and words a step of each level."""
 
     scope: Scope
     address: int

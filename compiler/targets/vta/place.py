@@ -38,7 +38,7 @@ def place(
     Where there is room, items that different units read (or write) at the same time are in
     different banks, and new items where nothing has lain for the longest time, so that their layer
     need not wait.  Otherwise items are packed.  What fits in half of ACT is placed as if there were
-    no more, unless items are to lie apart.  layers: their names.  Raises NoRoomError, naming the
+    no more, unless items are kept apart.  layers: their names.  Raises NoRoomError, naming the
     layer, when there is no room even so.
     """
     half = None if placing.apart else _placed_in_half(items, layers, config, placing)

@@ -66,7 +66,7 @@ class Planner:
         self.roof = roof_of(layers, sources, ends.results, config)
         waits = self.roof.dram >= PACE * self.roof.cycles
         self.parts_parameters = waits and has_short_parameters(layers, config)
-        """True if parameters had better lie by their forms: DRAM sets the pace."""
+        """True if parameters had better be kept apart by their forms: DRAM sets the pace."""
         sizes = CascadeSizes(layers, self.items, ends.results, config)
         self.choosers = {
             edges: Chooser(

@@ -107,7 +107,7 @@ def _in_place(nests: tuple[Nest, ...], allocated: Collection[str]) -> tuple[Nest
         starts = [a - b for a, b in zip(there.indices, read.indices, strict=True)]
         own = {loop.name for loop in reader.loops} - {loop.name for loop in nest.loops}
         if any(start.coefficient(name) for start in starts for name in own):
-            raise NestError(f"{buffer.name} does not lie as {reader.name} does, made from it")
+            raise NestError(f"{buffer.name} is not laid out like {reader.name}, made from it")
 
         def moved(
             ref: Ref, buffer: Buffer = buffer, place: Buffer = place, starts: list[Linear] = starts
@@ -195,7 +195,7 @@ class _Reader:
         ):
             raise _error(stmt, "required a sum that is set to 0 before")
         target = self.values.ref(Load(stmt.buffer, stmt.indices))
-        # In each iteration of the loops around both, the sums begin anew.
+        # In each iteration of the loops around both, the sums begin again.
         still = (anew or frozenset()) | _moving(target)
         reduction = frozenset(
             loop.name for loop in loops if loop.name not in still and loop.extent > 1

@@ -13,7 +13,7 @@ __all__ = ["Grant", "Ring", "rings_apart"]
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Words that a ring gave out: the first, and how many it had given out before."""
+    """Words taken from a ring: the first, and how many were taken before."""
 
     start: int
     before: int

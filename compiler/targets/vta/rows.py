@@ -54,7 +54,7 @@ class RowRing:
     producer: the layer that makes it; None when it is loaded from DRAM.
     stored: whether it is stored to DRAM too.  kept: whether all of it stays on chip.
     turned: whether each strip of its one reader reads all of the buffer, in the order in which its
-    rows lie: so none lies twice, and the taps of the reader are turned instead.
+    rows are stored: so none is stored twice, and the taps of the reader are turned instead.
     """
 
     activation: Activation
@@ -104,7 +104,7 @@ class RowRing:
 
 
 def mirror_rows(readers: tuple[Reader, ...], depth: int) -> int:
-    """Rows that must lie twice for every strip of ``readers`` to find its rows together."""
+    """Rows stored twice, so that every strip of ``readers`` finds its rows together."""
     ends = (
         reader.start(strip) % depth + reader.length
         for reader in readers

@@ -49,7 +49,7 @@ core's next.
 """
 
 PARTS = {"weights": Scope.WGT, "taps": Scope.TAP}
-"""Constants of which a tile has only its part, and where they lie."""
+"""Constants of which a tile has only its part, and their memories."""
 
 WHOLE = {
     "bias": Scope.PAR,

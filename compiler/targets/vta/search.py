@@ -239,7 +239,7 @@ def _with_items_apart(
     timing: Timing,
     effort: float,
 ) -> Draft:
-    """``best``, or that plan with activations that lie apart, each as fast as its last changes make
+    """``best``, or that plan with activations kept apart, each as fast as its last changes make
     it: where few instructions wait for a place, more of them may be one.
     """
     found, plan = without_waits(best, planner.config, timing, effort), best.plan

@@ -146,7 +146,7 @@ def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
     for name, ref in operands.items():
         allowed = intrinsic.scopes.get(name, (formal[name].buffer.scope,))
         if ref.buffer.scope not in allowed:
-            raise _MismatchError(f"{ref} lies in {ref.buffer.scope.value}")
+            raise _MismatchError(f"{ref} is in {ref.buffer.scope.value}")
     if (nest.finish or nest.table) and not intrinsic.finishes:
         raise _MismatchError("it cannot finish its result")
     if not nest.finish and nest.target.buffer.dtype is DType.INT8 and not _stays_int8(nest):
@@ -156,7 +156,7 @@ def _match(nest: Nest, intrinsic: Intrinsic) -> Match:
         name: _words(ref, formal.get(name, meaning.target), lanes) for name, ref in operands.items()
     }
     if any(words["bias"] != words[name] for name in nest.parameters if "bias" in words):
-        raise _MismatchError("bias and scale do not lie in one word")
+        raise _MismatchError("bias and scale are not in one word")
     levels = _levels(nest, intrinsic)
     if "other" in words:
         _check_second(operands, words, levels, isinstance(nest.value, Total))

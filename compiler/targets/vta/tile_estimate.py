@@ -17,7 +17,7 @@ from .windows import reads_few_columns, row_step
 __all__ = ["CONSTANTS", "TILE_CYCLES", "Estimator", "Tile"]
 
 CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
-"""Buffers of which a tile has only its part, and where they lie."""
+"""Buffers of which a tile has only its part, and their memories."""
 
 TILE_CYCLES = 32
 """Estimate: what one more tile costs, or part of its sums or inputs, beside what it moves."""

@@ -16,7 +16,7 @@ class UnitOperation:
     """An instruction without tokens, and the number of its layer.
 
     tile: the tile whose sums it makes or reads, in ACC from word 0: the order of the program
-    decides in which bank they lie.
+    decides in which bank they are.
     holds: what it writes of the layer's result, or loads of its constants.
     """
 

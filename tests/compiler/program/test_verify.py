@@ -171,7 +171,7 @@ def test_each_rule_has_its_message() -> None:
         ),
         (changed(0, arguments=(x, w, x.at(x.place))), "matmul writes x to input 0"),
         (changed(1, arguments=(product, product)), "double writes product over what it reads"),
-        (changed(1, arguments=(Operand("w", product.place), product)), "product lies there"),
+        (changed(1, arguments=(Operand("w", product.place), product)), "product is there"),
         (
             changed(0, arguments=(x, w, product.at(replace(product.place, strides=(STRIDE,))))),
             "a stride of loop 0, 0 are around it",

@@ -149,7 +149,7 @@ def test_a_record_of_another_version_is_left_out_with_a_warning(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "line 1: no JSON"),
+        ("{", "line 1: not JSON"),
         ("[]", "found no version; required version 2"),
         ('{"records": []}', "found no version; required version 2"),
         (

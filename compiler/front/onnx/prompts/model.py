@@ -5,7 +5,7 @@ values of all tokens are joined with the cache at once, and each token sees thos
 
     past [.., N, ..]              ->  past [.., N + 1 - T, ..]
     Concat(past, new)             ->  Concat(past, new of all T tokens)
-    f(mask [N + 1])               ->  f(the mask of each token, its places taken as they lie now)
+    f(mask [N + 1])               ->  f(the mask of each token, its places as they are now)
     token, position [1]           ->  [T];  new rows [..]  ->  [T, ..];  no logits
 
 A row of scores has N + 1 places as before, as many of them masked; so sums over it, as that of a

@@ -22,7 +22,7 @@ __all__ = ["DEQUANTIZED", "emit"]
 DEQUANTIZED = "/dequantized"
 """Behind the name of a tensor: what is left of it after quantisation."""
 EDGE = 1e-5
-"""Relative: how far the largest value may lie over the limit of a Clip that is left out."""
+"""Relative: how far the largest value may exceed the limit of a Clip that is left out."""
 
 
 def emit(

@@ -1,7 +1,7 @@
 """Find hard sigmoids that exporters write as arithmetic.
 
 Clip(x + 3, 0, 6) / 6  ->  HardSigmoid(x, alpha 1/6, beta 1/2), so x times it is one function too.
-In general Clip(x * a + b, 0, c) with a constant factor behind it such that the result ends at 1.
+In general Clip(x * a + b, 0, c) followed by a constant factor that makes the result end at 1.
 """
 
 from dataclasses import dataclass, replace

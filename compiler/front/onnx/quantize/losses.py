@@ -46,7 +46,7 @@ def measure_losses(
                 given[node.inputs[2]] = bias
             (rounded,) = evaluator.node(node, {**values, **given})
             if bias is not None and not node.has(2):
-                # A correction gave it.
+                # It comes from a correction.
                 rounded = rounded + _by_channel(bias, node, rounded.ndim)
             _see(evaluator, values, (Kind.WEIGHTS, out), out, rounded, own, output)
     touching = _touching(model, decided)

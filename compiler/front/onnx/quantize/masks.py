@@ -1,6 +1,6 @@
 """Scores in front of a Softmax, and the masks that are added to them.
 
-What lies far below the largest element of its row counts for nothing behind a Softmax, so a range
+An element far below the largest of its row counts for nothing after a Softmax, so a range
 need not reach down to it.  A mask of -1e9 would leave no step for the scores otherwise.
 """
 

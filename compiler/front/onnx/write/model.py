@@ -40,7 +40,7 @@ def onnx_model(source: Source, batch: int | None = None) -> onnx.ModelProto:
         if not source.quantizes:
             raise
         raise UnsupportedOperatorError(
-            f"{error}: the model is quantised in a way that ONNX cannot say; dovetail compile "
+            f"{error}: the model is quantised in a way that ONNX cannot express; dovetail compile "
             "takes it as it is"
         ) from None
 

@@ -27,8 +27,8 @@ def deviation_steps(channels: int, about: int | None = None) -> int:
     """The steps of a byte in which deviations from the mean are squared: as fine as their sum, an
     int32, and their 16 bits allow; 0 where rows are too long.
 
-    about: a zero point in place of the mean.  All of a row may lie as far from it as a byte can,
-    where half of one at most lies 127.5 from the mean.
+    about: a zero point in place of the mean.  All of a row may be as far from it as a byte can,
+    where at most half of one is 127.5 from the mean.
     """
     most = 255 if about is None else 2 * max(127 - about, about + 128)
     steps = (2 * isqrt(MOST_SQUARES // channels) - 1) // most

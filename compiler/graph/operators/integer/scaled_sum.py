@@ -68,7 +68,7 @@ class ScalesOfWords(Opaque):
     int8[1, 1, 8 * W, lanes] to float32[1, 1, pixels, W / pixels * lanes].
 
     A word is a bias of int32 for each lane, then a scale of float32, each from its lowest byte on.
-    The words of a block's pixels are one behind the other.
+    The words of a block's pixels follow each other.
     So the host gives a program numbers that it computes again for each run.
     """
 

@@ -116,7 +116,7 @@ def recognise_contract(state: State, node: Node) -> Value:
     single = all(len(axis) == 1 and axis[0][1] == 1 for axis in (*rows, *matrix))
     if not plain or not single or operator.dtype != DType.FLOAT32 or len(operator.summed) != 1:
         raise UnrecognisedError(
-            "sums products in another way than a matrix product; required that, in float32"
+            "sums products, but not as a matrix product; required one, in float32"
         )
     weights, zero = _int8_weights(w, 0 if transposed else 1)
     weights = weights if transposed else weights.T

@@ -75,7 +75,9 @@ def recognise_function(state: State, node: Node) -> Function:
     if tensor is None:
         raise UnrecognisedError("required functions of one dequantised int8 tensor")
     if state.source.types[node.output].shape != model_shape(state.builder, tensor):
-        raise UnrecognisedError("a constant of more dimensions than the tensor; required at most")
+        raise UnrecognisedError(
+            "a constant of more dimensions than the tensor; required at most as many"
+        )
     own = [_by_value_of(state, tensor, each) for each in operands]
     axes = {each.axis for each in own} - {None}
     if len(axes) > 1:

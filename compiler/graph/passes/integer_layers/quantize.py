@@ -210,7 +210,7 @@ def _add(
 
 
 def _common_order(graph: GraphBuilder, *tensors: Integer) -> tuple[int, ...]:
-    """How two tensors are stored where they are added: as one that lies as a layer made it; if both
+    """How two tensors are stored where they are added: as one is stored that a layer made; if both
     do, or none, as the one that is not in the model's order.
     """
     if len({each.permutation for each in tensors}) == 1:

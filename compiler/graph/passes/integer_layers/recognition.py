@@ -84,7 +84,7 @@ def has_integer_layers(graph: Graph) -> bool:
 
 
 def integer_layers(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recognition:
-    """As ``recognise``; a graph whose front end gave it integer operators is kept as it is."""
+    """As ``recognise``; a graph whose front end made integer operators is kept as it is."""
     if has_integer_layers(graph):
         return Recognition(graph, {}, None)
     return recognise(graph, kinds)
@@ -102,7 +102,7 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
         found, what = (
             (f"float model: {label} computes in floats", "the model")
             if floats
-            else (f"{label} has no scales but those that a run computes", "the float model")
+            else (f"{label} has only scales that a run computes", "the float model")
         )
         raise ModelError(
             f"{found}; required an int8 model in QDQ or QLinear form; quantise {what} first, with "

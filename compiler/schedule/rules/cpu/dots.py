@@ -8,7 +8,7 @@ broadcast.
 
     c[..., i] += sum(x[..., 4 k + j, i] * w[..., k, i, j] over j)
 
-becomes ``columns_uint8_int8_16``: each of 16 neighbours in ``x`` is multiplied by itself.
+becomes ``columns_uint8_int8_16``: each of 16 neighbours in ``x`` is multiplied separately.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""In which order the loops of a sum of products lie around each other."""
+"""Order of the loops of a sum of products, from the outermost in."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,7 +12,7 @@ __all__ = ["order_output", "order_summed"]
 WRITTEN = 3
 """How many times longer it takes to read what another core has written than to read weights."""
 LEAST_POSITIONS = 100
-"""Positions of an image from which on most of its layers are shared by rows."""
+"""Least positions of an image whose layers are mostly shared by rows."""
 
 
 def order_output(products: Products, vector: str, machine: Machine) -> list[str]:

@@ -23,7 +23,7 @@ class Machine:
     memory_bytes: int = 10
     """Bytes that come from memory in a cycle, when they are asked for early."""
     streamed_bytes: int = 1 << 20
-    """Bytes from which on operands leave the second-level cache and are asked for early."""
+    """Least bytes of operands that leave the second-level cache and are asked for early."""
     threads: int = 1
     """Threads that share the outer loops; each has a core."""
 

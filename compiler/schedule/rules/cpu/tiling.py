@@ -16,7 +16,7 @@ from .products import Axis, Products
 __all__ = ["Tiling", "choose_rows", "choose_tiling"]
 
 STREAMS = 12
-"""Registers where lanes lie along the sum: each row is read from end to end, and too many rows at
+"""Registers where lanes are along the sum: each row is read from end to end, and too many rows at
 a time push each other out of the cache."""
 
 

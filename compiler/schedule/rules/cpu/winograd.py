@@ -111,7 +111,7 @@ def _sums(function: Function, given: Sequence[Step]) -> dict[str, Sequence[Step]
 
 
 def _cut(function: Function) -> tuple[str, str, int] | None:
-    """A nest with conditions, a loop in it, and the iteration from which on they may not hold."""
+    """A nest with conditions, a loop in it, and the first iteration in which they may not hold."""
     for outer in _nests(function.body):
         nest = band(outer)
         conditions = (each.condition for each in walk(outer) if isinstance(each, If))

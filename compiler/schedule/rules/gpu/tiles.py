@@ -128,7 +128,7 @@ def with_copies(
 def copied(schedule: Schedule, tile: str, vector: int, threads: int, apart: bool) -> Schedule:
     """All threads of the block fill a buffer, each in pieces of 16 bytes of a row.
 
-    Neighbouring threads read neighbours in memory: parts of a row, or where those lie ``apart``,
+    Neighbouring threads read neighbours in memory: parts of a row, or where those are ``apart``,
     as many rows.
     """
     row, column = (

@@ -3,7 +3,7 @@
     s = contract(q, k); p = softmax(s + m); y = contract(p, v)
     ->  y[block] = contract(softmax(contract(q[block], k) + m), v) in a loop over the blocks
 
-Between two contractions lie only operators whose rows depend on the same rows of their operands.
+Between two contractions are only operators whose rows depend on the same rows of their operands.
 The large tensor is then never in memory whole.  A leading dimension is cut first, then the next
 one, in the body of the loop, until a block is small.  Every rewrite takes large tensors out of the
 graph, so the pass ends.

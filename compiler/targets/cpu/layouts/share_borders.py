@@ -58,7 +58,7 @@ def _inside(rebuilding: Rebuilding, graph: Graph, name: str, pad: Node) -> str:
 
 
 def _pads(graph: Graph) -> dict[str, Node]:
-    """The pad inside which each tensor with other readers is to lie."""
+    """The pad inside which each tensor with other readers is placed."""
     found = {}
     for name in dict.fromkeys(name for node in graph.nodes for name in node.inputs):
         nodes = graph.consumers(name)

@@ -1,4 +1,4 @@
-"""Where the buffers of a function lie: on the stack, or in the workspace its caller provides."""
+"""Places of a function's buffers: on the stack, or in the workspace its caller provides."""
 
 from ....dtypes import DType
 from ....errors import GraphError

@@ -63,7 +63,7 @@ class _Section:
 
 @dataclass(slots=True)
 class _Object:
-    """An object file: its sections, its symbols as name, section and value, and where they lie."""
+    """An object file: its sections, its symbols as name, section and value, and their places."""
 
     data: bytes
     machine: int

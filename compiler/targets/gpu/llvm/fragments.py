@@ -26,7 +26,7 @@ ALL, LAST = "-1", "31"
 
 
 def emit_fragment(x: Expressions, call: Invoke) -> None:
-    """The instructions of one of ``FRAGMENTS``.  Raises GraphError where operands lie otherwise."""
+    """The instructions of one of ``FRAGMENTS``.  Raises GraphError for another layout."""
     name = call.intrinsic
     if name in FRAGMENT_PRODUCTS:
         _product(x, call)

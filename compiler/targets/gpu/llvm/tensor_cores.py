@@ -77,7 +77,7 @@ def emit_fill(x: Expressions, call: Invoke, condition: str) -> None:
 
 
 def _places(x: Expressions, call: Invoke) -> list[tuple[str, str]]:
-    """Where a copy puts what it reads, and where that lies."""
+    """The places that a copy writes and reads."""
     source, target = call.operands
     for region in call.operands:
         _require_aligned(region, f"a thread copies {COPIED_BYTES} bytes")

@@ -47,7 +47,7 @@ class Activation:
     first_block, whole_channels: of a part of a tensor called ``name`` with that many channels: the
     block of the tensor that is the part's first.  places: of each channel, its lane counted over
     all blocks, where they do not follow each other: parts of a concatenation each begin a block.
-    grid: of a part with some of the pixels, where they lie.  spare: pixels of zeros, or of other
+    grid: of a part with some of the pixels, their places.  spare: pixels of zeros, or of other
     tensors, that follow each channel block in DRAM, where its pixels are words of weights.
     """
 

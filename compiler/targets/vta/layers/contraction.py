@@ -76,7 +76,7 @@ def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -
 
 
 def _useful(weights: Array, absent: int) -> int:
-    """How many weights of a convolution there are, but for those between a half of the results and
+    """Number of weights of a convolution, without those between a half of the results and
     one of the inputs that has none other than ``absent``: where pixels of two halves share a word.
     """
     parts = (part for half in np.array_split(weights, 2) for part in np.array_split(half, 2, 3))

@@ -74,7 +74,7 @@ def plan_activations(
         if isinstance(layer.nodes[0].operator, RowProducts):
             root = activations[partition.root(layer.inputs[1])]
             size = root.full_size[0] * root.full_size[1]
-            # Blocks of a new value lie as far apart as those of a new key: a STORE may be of both.
+            # Blocks of a new value are as far apart as those of a new key: a STORE may be of both.
             plane = keys if size == 1 and keys else size - size % -lanes
             activations[root.name] = replace(root, spare=plane - size)
     for node in partition.appended:
@@ -160,7 +160,7 @@ def _spread_parts(graph: Graph, partition: Partition, activations: dict[str, Act
             continue
         if len(spread) > 1 or layer.output not in activations:
             raise UnsupportedOperatorError(
-                f"node {layer.name!r}: the channels of its operands or its result do not lie "
+                f"node {layer.name!r}: the channels of its operands or its result are not "
                 "alike: some are parts, of sizes that are not a multiple of "
                 f"{activations[partition.root(layer.output)].lanes}"
             )

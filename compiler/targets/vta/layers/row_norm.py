@@ -1,4 +1,4 @@
-"""Normalisation of rows that lie along channels: less their mean, over the root of their squares.
+"""Normalisation of rows along channels: less their mean, over the root of their squares.
 
     less[y, x] = -(sum of x[:, y, x])                        to PAR, for all lanes
     acc[...] = rint((C * x[...] + less[y, x]) * step)        deviations, 16 bits

@@ -1,4 +1,4 @@
-"""Softmax of rows that lie along channels: their largest element, two bytes of each exponential,
+"""Softmax of rows along channels: their largest element, two bytes of each exponential,
 the sum.
 
     less[y, x] = -max of x[:, y, x]                       to PAR, for all lanes

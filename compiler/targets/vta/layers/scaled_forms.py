@@ -1,7 +1,7 @@
 """Forms of a sum with any scale, for sums that have no exact form with a power of two.
 
 With any float32 scale there are many pairs of factors for the same two ratios.  Each rounds those
-sums differently that lie almost half way between two results, so often some give all bytes.
+sums differently that are almost half way between two results, so often some give all bytes.
 """
 
 from collections.abc import Iterator

@@ -2,14 +2,14 @@
 
 A tensor's channels are in blocks of lanes.  Parts of a concatenation each begin a block, so that
 channels of the whole may have gaps between them, and channels of a slice may begin within a block.
-What reads a tensor that lies so gets a copy, its channels side by side from a block's first on:
+What reads such a tensor gets a copy, its channels side by side from a block's first on:
 
     f(Slice(x))           ->  f(Gather(x))
     f(Concatenate(x, y))  ->  f(Gather(Concatenate(x, y)))
 
 A dense convolution needs no copy of a whole with gaps, nor do layers that keep channels where they
 are, if their results are not parts themselves; nor does the host, which takes the channels of
-outputs from wherever they lie.  Each node is visited once, so the pass ends.
+outputs from anywhere.  Each node is visited once, so the pass ends.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ from .split_groups import is_depthwise
 __all__ = ["AlignChannels"]
 
 KEEPERS = (MaxPool2d, AveragePool2d, Upsample2d)
-"""Layers whose channels lie as those of what they read; others do with some attributes."""
+"""Layers whose channels are placed as those they read; others are with some attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AlignChannels:
     name: str = "align_channels"
 
     def run(self, graph: Graph) -> Graph:
-        """The rewritten graph; ``graph`` itself when all channels lie well."""
+        """The rewritten graph; ``graph`` itself when all channels are well placed."""
         aligning = _Aligning(graph, self.lanes)
         for node in graph.nodes:
             aligning.visit(node)
@@ -116,7 +116,7 @@ class _Aligning:
         return tuple(found)
 
     def visit(self, node: Node) -> None:
-        """Add a node, with copies of what it cannot read as it lies."""
+        """Add a node, with copies of what it cannot read in place."""
         if is_channel_slice(node, self.graph.types[node.inputs[0]]):
             self.builder.nodes.append(node)
             self.layouts[node.output] = self.sliced(node)
@@ -134,7 +134,7 @@ class _Aligning:
         return {whole for whole, _ in self.wholes.values()}
 
     def made(self, node: Node, name: str) -> _Layout:
-        """Where the channels of a result lie."""
+        """Places of a result's channels."""
         root, first = self.home(name)
         count = (1, *self.graph.types[name].shape)[-1]
         if root in self.spread:
@@ -149,7 +149,7 @@ class _Aligning:
         return _Layout(name, tuple(range((1, *self.graph.types[name].shape)[-1])), name)
 
     def sliced(self, node: Node) -> _Layout:
-        """Where the channels of a slice lie."""
+        """Places of a slice's channels."""
         operator, before = node.operator, self.layouts[node.inputs[0]]
         assert isinstance(operator, Slice)
         first, count = operator.starts[3], operator.shape[3]
@@ -159,7 +159,7 @@ class _Aligning:
         return _Layout(before.root, lanes, before.base, before.first + first)
 
     def keeps(self, node: Node) -> bool:
-        """True if the channels of a result lie as those of the first operand."""
+        """True if the channels of a result are placed as those of the first operand."""
         operator = node.operator
         if isinstance(operator, Conv2d):
             return is_depthwise(operator, self.graph.types[node.inputs[1]].shape)
@@ -192,7 +192,7 @@ class _Aligning:
         return name if layout.is_dense(self.block) else self.copy(name, node.origin)
 
     def is_on_host(self, node: Node) -> bool:
-        """True if the host reads what ``node`` reads: it takes channels from wherever they lie."""
+        """True if the host reads what ``node`` reads: it takes channels from anywhere."""
         return isinstance(node.operator, ON_HOST) and not is_alias(self.graph, node)
 
     def copy(self, name: str, origin: str) -> str:

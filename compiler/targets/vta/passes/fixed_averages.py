@@ -2,7 +2,7 @@
 
     AverageFixed(x)  ->  AveragePool2d(x) [, Lookup]
 
-A float32 scale a little above ``1 / n`` moves a mean that lies half way away from zero, and no
+A float32 scale a little above ``1 / n`` moves a mean that is half way away from zero, and no
 other over the middle; all sums that there can be are tried.  The pass makes no AverageFixed, so it
 ends.
 """

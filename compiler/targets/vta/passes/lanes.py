@@ -81,7 +81,7 @@ class Lanes:
         return found
 
     def of_token(self, elements: NDArray[np.object_], axis: int) -> NDArray[np.object_]:
-        """The elements of the first of all tokens, which lie along ``axis``.
+        """The elements of the first of all tokens along ``axis``.
 
         Raises NoLanesError where those of others are not the same ones of later rows.
         """

@@ -2,7 +2,7 @@
 
     Add(x, y)  ->  Add(x, MaxPool2d(y) of one pixel), x and y parts of one tensor
 
-A layer reads one part of a tensor: where that is loaded, the other part lies elsewhere.  A tensor
+A layer reads one part of a tensor: where that is loaded, the other part is elsewhere.  A tensor
 and itself are one part.  Each node is visited once, so the pass ends.
 """
 

@@ -7,7 +7,7 @@ two images are not written between columns of other parts.  All others are copie
 
     Concatenate(x, y)  ->  Concatenate(MaxPool2d(x) of one pixel, y)
 
-Slices that are not read as they lie are copied too.  Each node is visited once, so the pass ends.
+Slices that are not read in place are copied too.  Each node is visited once, so the pass ends.
 """
 
 from dataclasses import dataclass

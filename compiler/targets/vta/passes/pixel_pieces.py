@@ -1,4 +1,4 @@
-"""Movements of pixels as pieces: channels of rows and columns that lie evenly apart."""
+"""Movements of pixels as pieces: channels of evenly spaced rows and columns."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -115,7 +115,7 @@ def _cuts(moving: Indices, fixed: Indices) -> list[int]:
 
 
 def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[Piece] | None:
-    """The pieces with one set of rows and columns each; None when some lie otherwise."""
+    """The pieces with one set of rows and columns each; None when some have another."""
     if (rows != rows[:, :1]).any() or (columns != columns[:1]).any():
         return None
     if (channels != channels[:1, :1]).any():

@@ -106,7 +106,7 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _is_of_pixels(rewriter: Rewriter, node: Node) -> bool:
-    """True if a convolution makes each pixel of one, so that it does not matter how they lie."""
+    """True if a convolution makes each pixel of one, so that their order does not matter."""
     operator = node.operator
     if not isinstance(operator, Conv2d) or operator.strides != (1, 1) or any(operator.pads):
         return False

@@ -112,7 +112,7 @@ PADS = np.array([0, 1, 0, 0, 0, 0, 0, 0], np.int64)
 
 MODEL_ERRORS: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     (float_model, r"float model: node 'conv2' \(Conv\) computes in floats; required an int8"),
-    (dynamic_model, r"\(ConvInteger\) has no scales but those that a run computes; .* float model"),
+    (dynamic_model, r"\(ConvInteger\) has only scales that a run computes; .* float model"),
     (dangling, r"\(Relu\) reads 'nowhere', which no node before it computes"),
     (mixed_zero_point, r"\(DequantizeLinear\).*: found zero point uint8\[\], required int8"),
     (lambda: conv_model(group=2), r"\(Conv\).*float32\[4, 3, 3, 3\], required 6 channels"),
