@@ -21,7 +21,7 @@ TOP = "emulation_top"
 
 
 class Emulator:
-    """A running emulation; ``port`` is the serial port of the board, its clock beside it.
+    """A running emulation; ``port`` is the serial port of the board.
 
     garbage: whether the SDRAM holds noise at first.  drop, flip: of every million bytes on the
     line, how many are lost or damaged.

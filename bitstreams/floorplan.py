@@ -2,7 +2,7 @@
 
 nextpnr's static placer spreads what belongs together over the whole die, and the wires are then so
 long that none of its routers finds ways for all.  Here each group of the matrix core's lanes has a
-slab of the die from top to bottom, with its multipliers, its weights beside them, and its sums; the
+slab of the die from top to bottom, with its multipliers, their weights, and its sums; the
 groups are in the order in which they hand on their inputs, activations below the first, and the
 lanes of the vector unit, with their parameters and tables, below the sums that they read.  All
 other cells follow these.
@@ -119,7 +119,7 @@ def _place_products(sites: _Sites, cells: Mapping[str, Cell]) -> None:
 
 
 def _place_weights(sites: _Sites, memories: list[Memory], config: HardwareConfig) -> None:
-    """The memories of the weights of four inputs, beside their multipliers.
+    """The memories of the weights of four inputs, next to their multipliers.
 
     Where words are read in halves, four inputs have a memory for two each, with both halves.
     """

@@ -27,7 +27,7 @@ __all__ = [
 
 TOP = "top"
 NO_COLLISIONS = "a:no_rw_check t:$mem_v2 %i"
-"""The memories of which no word is read while it is written (``vta_hw.scratchpad``)."""
+"""The memories whose words are never read while written (``vta_hw.scratchpad``)."""
 SYNTHESIS = (
     f"read_rtlil {TOP}.il; hierarchy -top {TOP}; proc; memory_collect; "
     f"setparam -set RD_COLLISION_X_MASK 1'1 {NO_COLLISIONS}; "

@@ -35,7 +35,7 @@ class FrameReceiver(wiring.Component):
     error : In(1)
         A byte was lost: the frame it belongs to is dropped.
     enable : In(1)
-        Requests are taken; one of which any byte arrives while it is low is dropped.
+        Requests are taken; one with a byte that arrives while it is low is dropped.
     request : Out(1)
         ``header`` and the buffer hold a whole, undamaged request; for one cycle.
     header : Out(Header), checksum : Out(32)

@@ -1,4 +1,4 @@
-"""The accelerator beside the processors of a Zynq-7000: one control port, one memory port."""
+"""The accelerator and the processors of a Zynq-7000: one control port, one memory port."""
 
 from amaranth.hdl import (
     Cat,

@@ -333,7 +333,7 @@ class HardwareConfig:
 
     @property
     def short_memories(self) -> tuple[Memory, ...]:
-        """Memories of which words may be in DRAM in a short form."""
+        """Memories whose words may be in DRAM in a short form."""
         weights = (Memory.WGT,) if self.nibble_weights else ()
         return *weights, *((Memory.PAR, Memory.TAB) if self.short_constants else ())
 

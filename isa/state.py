@@ -42,7 +42,7 @@ class MachineState:
     def zeros(
         cls, config: HardwareConfig, dram: NDArray[np.uint8], dram_base: int = 0
     ) -> "MachineState":
-        """Scratchpads of zeros beside ``dram``, which is not copied."""
+        """Scratchpads of zeros, and ``dram``, which is not copied."""
         lanes, parameter = config.block, config.element(Memory.PAR)
 
         def words(memory: Memory) -> NDArray[Any]:

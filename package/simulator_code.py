@@ -52,7 +52,7 @@ def _entry(arch: Arch, level: str, function: Native, lanes: int) -> shipped.Ship
 
 
 def main() -> None:
-    """Write the files beside the simulator's sources."""
+    """Write the files into the folder of the simulator's sources."""
     for path in write(Path(shipped.__file__).parent):
         print(f"{path.name}: {path.stat().st_size:,} bytes")
 

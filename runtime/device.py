@@ -20,7 +20,7 @@ class PreparedPart(Protocol):
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> RunResult:
         """One run.
 
-        inputs: the part's by name, of its signatures; perhaps others beside them.
+        inputs: the part's by name, of its signatures; perhaps others too.
         Raises InputError for values that the model cannot take, DeviceError when the device stops
         with an error.
         """

@@ -88,7 +88,7 @@ DEVICES = {
     ),
 }
 HOST = "cpu"
-"""The device that runs what is beside the parts for the one that is asked for."""
+"""The device for parts that are not for the one that is asked for."""
 ACCELERATOR = "dovetail.runtime.accelerator.device", "AcceleratorDevice"
 """Turns a launcher into a device."""
 

@@ -124,7 +124,7 @@ class Module:
     ) -> "Module":
         """Read the content of a file; ``where`` names it in errors.
 
-        kinds: of parts, beside those of ``PARTS``.
+        kinds: of parts, besides those of ``PARTS``.
         Raises ModuleError when it is not a module, is damaged, or is of another format version.
         """
         view = memoryview(data)

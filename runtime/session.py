@@ -62,10 +62,10 @@ class Session:
 
         device: or its name; several for a module with parts of several targets; None for the first
         device of the table that each part can run on.  This CPU runs the parts that are for it
-        beside those for the devices asked for.
+        besides those for the devices asked for.
         require_signature: a file with the public key that the module must be signed by.
         workers: threads of ``run_async`` and ``run_batch``, for devices that run in several:
-        ``sim``, and ``cpu`` beside it.
+        ``sim``, and also ``cpu``.
         Raises ModuleError, and DeviceError for a part that no device is for.
         """
         self.module = _loaded(module, require_signature)

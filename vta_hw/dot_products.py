@@ -16,7 +16,7 @@ TERMS = 4
 """Values that one cycle adds up; the next one adds all those sums."""
 
 PAIR = 2
-"""Values that one cycle of ``CORE`` adds up: less than ``TERMS``, and beside their multipliers."""
+"""Values that one cycle of ``CORE`` adds up: less than ``TERMS``, near their multipliers."""
 
 
 def dot_products(

@@ -46,7 +46,7 @@ class Gemm(wiring.Component):
     arrives, t+10 adds, t+11 writes.  Multipliers with a clock of their own: t+3 WGT, t+5.5 and t+6
     products, t+6 ACC is read, t+9 adds, t+10 writes.
 
-    The weight offset costs no cycle: the inputs are added up beside the products, their sum is
+    The weight offset costs no cycle: the inputs are added up while products are made, their sum is
     multiplied by the offset and added to every lane's dot product.  Nor does the inputs' zero
     point, which is taken from them on their way to the multipliers.
 

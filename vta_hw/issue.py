@@ -1,7 +1,7 @@
 """Deciding which instructions start: tokens, memory banks, and what is in flight.
 
 The rules are those of docs/timing.md, "Accepting an instruction".  All that a choice depends on is
-in registers, flags of counters included, and the units decide beside each other: only one bit a
+in registers, flags of counters included, and the units decide at the same time: only one bit a
 unit, whether it is accepted, passes from one to the next.
 """
 

@@ -189,7 +189,7 @@ class SdramController(wiring.Component):
             ]
 
         hit = Signal()
-        # All banks beside each other: the command decides late which one it is.
+        # All banks at once: the command decides late which one it is.
         hits = Cat(
             opened[bank] & (rows[bank] == head.row) & (head.bank == bank)
             for bank in range(chip.banks)

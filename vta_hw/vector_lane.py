@@ -269,7 +269,7 @@ class VectorLane(wiring.Component):
         return folded
 
     def _finish(self, m: Module, folded: Value) -> None:
-        """Add the bias and requantise; beside it shift, half up; then limit."""
+        """Add the bias and requantise; in parallel shift, half up; then limit."""
         deep, cycles = self._deep, self._cycles
         m.submodules.requantize = requantize = Requantize(
             deep=deep, fixed=self._fixed_rounding, wide=self._wide

@@ -81,7 +81,7 @@ def emit_verilog(config: HardwareConfig) -> str:
 
 
 def find_yosys() -> str:
-    """The Yosys of ``YOSYS``, on PATH, or installed beside this Python; Amaranth is told of it.
+    """The Yosys of ``YOSYS``, on PATH, or installed with this Python; Amaranth is told of it.
 
     Raises HardwareError when there is none.
     """

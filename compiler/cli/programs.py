@@ -48,7 +48,7 @@ def open_module(
 
     records: of tuning, for a model only.  key: a file with the public key that a module must be
     signed by.  dims: sizes of a model's symbolic dimensions.
-    Raises what loading and compiling raise, and InputError for records or dims beside a module:
+    Raises what loading and compiling raise, and InputError for records or dims with a module:
     those of a module were chosen as it was compiled.
     """
     if not is_model(path):
@@ -78,7 +78,7 @@ def open_blocks(
     """The module that reads a decoder's prompts: in a file (.dvt), or made here of ``model``.
 
     given: the file, or how many tokens a block has.  Raises what loading and compiling raise, and
-    InputError for a number beside a module.
+    InputError for a number with a module.
     """
     if not given.isdecimal():
         return Module.load(Path(given))

@@ -12,7 +12,7 @@ __all__ = ["filled", "packed", "read"]
 
 
 def read(package: str, name: str) -> str:
-    """A file of the folder ``web`` of a package beside this module."""
+    """A file of the folder ``web`` in a neighbouring package."""
     return (files(f"{__package__}.{package}") / "web" / name).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""A session with the model beside it: what is wrong, and whose fault it is."""
+"""A session compared with the model: what is wrong, and whose fault it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -45,7 +45,7 @@ class Reference:
 def reference(model: object, inputs: Mapping[str, Array], config: HardwareConfig) -> Reference:
     """Interpret ``model``, as far as the end of the first part of an accelerator of ``config``.
 
-    Raises ModelError, UnsupportedOperatorError for a model of which no part is for the accelerator,
+    Raises ModelError, UnsupportedOperatorError for a model without a part for the accelerator,
     GraphError for inputs that are not the model's.
     """
     imported = open_model(model).to_graph_and_rest(batch=1)

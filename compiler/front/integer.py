@@ -10,7 +10,7 @@ __all__ = ["integer_graph"]
 def integer_graph(model: Source) -> Graph:
     """The graph of a model that consists of integer layers; its open batch is 1.
 
-    A front end that gives integer operators may give others beside them.
+    A front end that makes integer operators may also make others.
 
     Raises ModelError, UnsupportedOperatorError for one that does not.
     """

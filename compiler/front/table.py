@@ -54,7 +54,7 @@ def open_model(model: object, budget: Budget | None = None) -> Source:
 
 
 def store_model(path: Path) -> StoredModel:
-    """The file of a model that a front end can read, with the weights that ONNX keeps beside it.
+    """The file of a model that a front end can read, with weights that ONNX keeps elsewhere.
 
     Raises ModelError when it cannot be read.
     """

@@ -241,7 +241,7 @@ class Term:
         return Term(self.context, self.context.emit(ScatterElements(axis, function), *operands))
 
     def reduce(self, function: ReduceFunction, axes: Sequence[int], keep: bool = False) -> Term:
-        """Over ``axes``, of which none is negative; dimensions stay as 1 with ``keep``."""
+        """Over ``axes``, none of them negative; dimensions stay as 1 with ``keep``."""
         operator = Reduce(function, tuple(sorted(axes)), keep)
         return Term(self.context, self.context.emit(operator, self.tensor))
 

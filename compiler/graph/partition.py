@@ -45,7 +45,7 @@ class Refusal:
 class Piece:
     """A piece of a model's graph.
 
-    own: the target runs it, and not the CPU beside it.  share: of the nodes that the target runs.
+    own: the target runs it, not the CPU.   share: of the nodes that the target runs.
     """
 
     graph: Graph

@@ -38,7 +38,7 @@ def placements(
     sides: dict[str, bool] = {}
     moves: dict[str, bool] = {}
     for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
-        # What computes decides; what only moves or converts elements beside it does not.
+        # Nodes that compute decide; those that only move or convert elements do not.
         told, join = (moves, any) if isinstance(node.operator, MOVEMENTS) else (sides, all)
         told[node.origin] = join((own, told.get(node.origin, own)))
         if not own:

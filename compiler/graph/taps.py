@@ -1,4 +1,4 @@
-"""Weighted sums of elements of one dimension, of which resizing is made."""
+"""Weighted sums of elements of one dimension, for resizing."""
 
 from typing import Any
 

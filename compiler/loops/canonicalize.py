@@ -1,6 +1,6 @@
 """Simpler programs of the same meaning: every expression simplified at its place, with the ranges
 of the loops and the guards around it; branches that are never or always taken, and loops that never
-run, vanish; a loop all of which is guarded gets shorter, unless a GPU's threads or blocks run it,
+run, vanish; a loop with a guarded body gets shorter, unless a GPU's threads or blocks run it,
 of which there are as many in other nests:
 
     for i in 12: if i + 4 < 12: S   ->   for i in 8: S

@@ -99,7 +99,7 @@ class Budget:
     elements: int = 0
     work: int = 0
     granted: int = 0
-    """Elements that the model's size allows beside ``limits.elements``."""
+    """Elements that the model's size allows besides ``limits.elements``."""
 
     @property
     def limits(self) -> Limits:
@@ -128,7 +128,7 @@ class Budget:
             raise _used_up(where, "operators", "nodes", self.limits.nodes)
 
     def require_room(self, where: str, *sizes: int) -> None:
-        """Raise CompileLimitError unless there may be a constant of ``sizes`` beside the others."""
+        """Raise CompileLimitError unless there may be another constant of ``sizes``."""
         if self.elements + prod(sizes) > self.limits.elements + self.granted:
             raise _used_up(where, "elements of constants", "elements", self.limits.elements)
 

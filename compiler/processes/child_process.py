@@ -1,4 +1,4 @@
-"""Python processes beside this one that live no longer than it: started again, never forked.
+"""Python processes that live no longer than this one: started again, never forked.
 
 A fork of a process with threads hangs when one of them just then multiplies matrices (OpenBLAS),
 and copies locks that others hold (llvmlite's).

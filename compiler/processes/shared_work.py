@@ -1,4 +1,4 @@
-"""Many tasks done by a thread of this process and by several processes beside it."""
+"""Many tasks done by a thread of this process and by several other processes."""
 
 import threading
 from collections import deque

@@ -21,7 +21,7 @@ __all__ = ["parse"]
 def parse(text: str, constants: Mapping[str, NDArray[Any]] | None = None) -> Program:
     """The program that ``text`` describes.
 
-    constants: the arrays of its constants, of which the text has digests.
+    constants: the arrays of its constants; the text has their digests.
     Raises GraphError, naming the line, for text that ``to_text`` does not write, and for a constant
     that is missing or another one.
     """

@@ -38,7 +38,7 @@ class Loss:
 
 
 def worst_first(losses: Sequence[Loss]) -> tuple[frozenset[str], ...]:
-    """Larger and larger sets of layers to keep float, each with that which saves most beside it.
+    """Larger and larger sets of layers to keep float, each with the one that then saves most.
 
     Noise of different origin adds up by squares.  A layer alone saves its weights; a tensor is
     saved with all layers that touch it.

@@ -111,7 +111,7 @@ def _store(state: State, store: Store) -> None:
 
 
 def _in_dram(state: State, places: Array, instruction: Instruction) -> Array:
-    """``places``, all of which are bytes that there are."""
+    """``places``, if all are existing bytes."""
     if places.size and (places.min() < 0 or places.max() >= len(state.bytes)):
         raise TranslationError(
             f"DRAM has {len(state.bytes)} bytes; byte {int(places.max())} is touched: {instruction}"

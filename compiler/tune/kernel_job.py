@@ -1,4 +1,4 @@
-"""The measurement of one candidate for a kernel, beside the default, in a worker's process."""
+"""The measurement of one candidate for a kernel, and of the default, in a worker's process."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ def _options(setting: Setting, cache: Path | None) -> LlvmOptions:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A kernel that is not compared: the key beside it says which it is."""
+    """A kernel that is not compared: its key says which it is."""
 
     kernel: Kernel
 

@@ -40,7 +40,7 @@ WORST = 8.0
 AGAIN, AFTER = 1.1, 6
 """Times as many own records, and further ones at least, before it is trained again."""
 DOUBT = 1.0
-"""Records of average cost that each kernel is taken to have beside its own."""
+"""Records of average cost that each kernel is taken to have besides its own."""
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ class Candidate:
 class Measured:
     """Measurement of a candidate; cost: in the problem's unit, None when it failed.
 
-    baseline: the cost of the default beside it, measured in turn with it.  error: why it failed.
+    baseline: the cost of the default, measured in turn with it.  error: why it failed.
     """
 
     cost: float | None

@@ -1,6 +1,6 @@
 """The file of everything that was measured: one JSON object a line, appended whole or not at all.
 
-A line that cannot be read is moved to a file beside it, with a note; the others stay good.
+A line that cannot be read is moved to another file, with a note; the others stay good.
 """
 
 import contextlib

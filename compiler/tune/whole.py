@@ -25,7 +25,7 @@ SECONDS = 4.0
 """Seconds of runs of both."""
 LEAST_BLOCKS = 5
 BLOCK = 4
-"""Runs one after the other, of which the fastest counts: one may find the other's data in caches,
+"""Consecutive runs, the fastest of which counts: one may find the other's data in caches,
 and other work on the machine only adds to their times.
 """
 QUANTILE = 0.25

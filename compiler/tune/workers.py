@@ -1,4 +1,4 @@
-"""Measurements: each in a process, of this machine or beside a worker of a cluster.
+"""Measurements: each in a process, of this machine or of a worker of a cluster.
 
 A measurement may crash or hang at no further cost.
 """
@@ -95,7 +95,7 @@ _own: list[LocalWorkers[None]] = []
 
 
 def isolated(job: Job, seconds: float) -> Measured:
-    """Measure in a process beside this one, which is kept for the next job."""
+    """Measure in another process, which is kept for the next job."""
     if not _own:
         _own.append(LocalWorkers(1, seconds))
         atexit.register(_own[0].close)

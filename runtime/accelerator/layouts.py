@@ -21,7 +21,7 @@ class OwnWindows:
 
 @dataclass(frozen=True, slots=True)
 class ImageLayout:
-    """Rows of an image's bytes, ``pitch`` apart, of which words are windows.
+    """Rows of an image's bytes, ``pitch`` apart; words are windows of them.
 
     Window ``x`` begins with byte ``x * step - lead`` of its row; the column of a word is its first
     byte.  transposed: rows are columns of the tensor.  pixel_bytes: from one pixel to the next.

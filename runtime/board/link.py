@@ -47,7 +47,7 @@ class SerialPort(Protocol):
 class Link:
     """One board's link; see ``dovetail.isa.link``.
 
-    patience: seconds without an answer, beside the time on the wire, until a request is sent
+    patience: seconds without an answer, besides the time on the wire, until a request is sent
     again; of an emulated board less, and of its time.  tries: how often one is sent.  chunk: bytes
     of memory in a request, a multiple of ``GRAIN``.
     Raises DeviceError when the port cannot be opened, and BoardBusyError or DeviceError from every

@@ -1,4 +1,4 @@
-"""The accelerator beside the processors of a Zynq-7000, on a board that runs PYNQ.
+"""The accelerator and the processors of a Zynq-7000, on a board that runs PYNQ.
 
 Source: the Python interface of PYNQ 3 (pynq.Bitstream, pynq.Clocks, pynq.MMIO, pynq.allocate).
 """

@@ -50,7 +50,7 @@ class InstructionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who wrote a word last: None for nobody; and what of which tensor it is, where known."""
+    """Who wrote a word last: None for nobody; and its element and tensor, where known."""
 
     instruction: InstructionInfo | None
     tensor: str | None

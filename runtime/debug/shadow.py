@@ -1,4 +1,4 @@
-"""Beside the memories of a run: who wrote each word, from where, and what of which tensor it is."""
+"""A shadow of a run's memories: who wrote each word, from where, and its tensor's element."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -63,7 +63,7 @@ class Blocks:
         return position <= self.past and tokens >= self.least
 
     def read(self, caches: Mapping[str, Array], tokens: Sequence[int], position: int) -> RunResult:
-        """Run the model on up to ``size`` tokens, of which the first stands at ``position``.
+        """Run the model on up to ``size`` tokens, from ``position`` on.
 
         Their rows are written to ``caches``, which has the decoder's, by their inputs' names.
         Raises what ``Session.run`` raises.

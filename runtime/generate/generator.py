@@ -23,9 +23,9 @@ __all__ = ["Generator", "Story"]
 class Story:
     """A text while it is told, and what that took.
 
-    tokens: all so far, with those of the prompt, of which there are ``prompted``.  ended: whether
+    tokens: all so far, with the ``prompted`` ones of the prompt.  ended: whether
     the model ended the text.  runs: of the model, one for each token that it was given.
-    wall_seconds: of all runs.  host_seconds: what this CPU computed in them, beside the device.
+    wall_seconds: of all runs.  host_seconds: this CPU's part of them.
     cycles, macs, dram_bytes and launches: the accelerator's, of all runs; 0 without one, whose
     clock_hz is None.
     blocks: runs that read several tokens of the prompt, ``block_tokens`` in all; they count as no
@@ -145,7 +145,7 @@ class Generator:
         """The prompt, and then the text that follows it: a piece for each token, of whole
         characters, empty where a character goes on.
 
-        It ends where the model ends it, or after ``steps`` tokens beside the prompt's, or where the
+        It ends where the model ends it, or after ``steps`` more tokens, or where the
         caches are full.  choose: a token from logits.
         Raises InputError for a prompt that the caches do not hold, and what ``Session.run`` raises.
         """

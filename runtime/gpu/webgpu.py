@@ -92,7 +92,7 @@ def _choose(which: str | None) -> wgpu.GPUAdapter:
 
 
 class _WebGpuMachine:
-    """See ``Machine``: one buffer, of which memories are parts; launches are submitted together."""
+    """See ``Machine``: memories are parts of one buffer; launches are submitted together."""
 
     def __init__(self, gpu: wgpu.GPUDevice, size: int) -> None:
         self._gpu = gpu

@@ -37,7 +37,7 @@ MOST_TEXT = 2000
 DEVICES = ("", "sim", "cpu")
 """Devices that need neither programs nor ports of the system."""
 KEPT = ("PATH", "LANG", "HOME", "DOVETAIL_CACHE", "LD_LIBRARY_PATH")
-"""Environment variables of the process, none of which may be secret."""
+"""Environment variables of the process; none may be secret."""
 
 
 @dataclass(frozen=True, slots=True)

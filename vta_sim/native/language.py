@@ -6,7 +6,7 @@ Native code is plain Python with a fixed meaning for every name, checked by mypy
 - Arrays (``Int8s`` to ``Float32s``) are C-contiguous memory without bounds checks; an element is an
   ``int``, sign-extended when read and cut when written.
 - ``Lanes`` is one word of the accelerator: as many int32 as the core has lanes. Operators work lane
-  by lane and wrap; an ``int`` beside it counts for every lane.
+  by lane and wrap; an ``int`` operand counts for every lane.
 - A parameter annotated with an instruction class of ``dovetail.isa`` is a row of
   ``dovetail.isa.table``: the fields of the format by name, levels by index.
 - A subclass of ``Record`` is a group of ints and arrays that Python and native code share.

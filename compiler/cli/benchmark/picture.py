@@ -25,7 +25,7 @@ svg { font: 13px sans-serif; color-scheme: light dark }
 
 class Panel(NamedTuple):
     """values: of each row, None for none.  spread: lower and upper ends of a line over each bar.
-    form: of the number beside the bar.  whole: the axis ends there; None for the largest value.
+    form: of the number next to the bar.  whole: the axis ends there; None for the largest value.
     """
 
     title: str

@@ -19,7 +19,7 @@ SMALL = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A subject's measurements, beside the first one's."""
+    """A subject's measurements, compared with the first one's."""
 
     measured: Measured
     first: Measured

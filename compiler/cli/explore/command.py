@@ -67,7 +67,7 @@ SHOWN = 12
     "--pick",
     type=click.IntRange(1),
     metavar="N",
-    help="Write the Nth design of that front as front_N.toml and front_N.v, beside the results.",
+    help="Write the Nth design of that front as front_N.toml and front_N.v, with the results.",
 )
 @json_option
 @clear_errors

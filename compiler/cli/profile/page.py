@@ -23,7 +23,7 @@ SCRIPTS = {
 
 
 def profile_page(profile: Profile, against: Profile | None = None) -> str:
-    """The page; ``against`` is another run to stand beside it."""
+    """The page; ``against`` is another run to compare with."""
     title = f"{profile.model} on {profile.config.name}"
     return _page("page", title, packed(report_data(profile, against)))
 

@@ -64,7 +64,7 @@ class OptionalValue:
 Value = Tensor | TensorSequence | OptionalValue
 
 Nested = Callable[["ImportContext", onnx.GraphProto, tuple[Value, ...]], tuple[Value, ...]]
-"""Adds a body to the graph of another context, of which the one at hand is the outer one."""
+"""Adds a body to the graph of another context, whose outer one is this."""
 
 Body = Callable[[onnx.GraphProto, tuple[Value, ...]], tuple[Value, ...]]
 """Adds a body (of If, Loop, ...) to the graph; it sees the tensors around it."""

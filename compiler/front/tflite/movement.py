@@ -91,7 +91,7 @@ def convert_split(node: Node) -> tuple[Term, ...]:
 
 
 def convert_split_v(node: Node) -> tuple[Term, ...]:
-    """Parts of given sizes, of which one may be -1."""
+    """Parts of given sizes; one may be -1."""
     x, sizes = node.term(0), list(node.integers(1))
     axis = node.axis(node.integers(2)[0], x.rank)
     if -1 in sizes:

@@ -60,7 +60,7 @@ def custom_options(operation: Operation) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads tables; ``left`` bounds the elements of all lists, each of which has its own byte."""
+    """Reads tables; ``left`` bounds the elements of all lists, each with a byte of its own."""
 
     content: bytes
     left: int = 0

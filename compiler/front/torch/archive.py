@@ -1,4 +1,4 @@
-"""The zip archive of a ``.pt2`` file: JSON and raw bytes, nothing of which is ever run.
+"""The zip archive of a ``.pt2`` file: JSON and raw bytes, never run.
 
 Source: PyTorch 2.15, torch/export/pt2_archive (``constants.py``, ``_package.py``).
 """

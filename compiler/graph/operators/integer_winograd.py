@@ -23,7 +23,7 @@ from .winograd import KERNEL, Matrix, TiledOutputs, Transforms, interpolation
 __all__ = ["WHOLE_POINTS", "IntegerWinograd", "WholeTransforms", "whole_transforms"]
 
 WHOLE_POINTS = (0, 1, -1, 2, -2)
-"""Interpolation points beside infinity, the first ones first."""
+"""Interpolation points besides infinity, the first ones first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ KERNEL = 3
 TILES = (2, 4)
 """Rows and columns of the outputs that are computed together."""
 POINTS = {2: (0, 1, -1), 4: (0, Fraction(2, 3), Fraction(-2, 3), Fraction(3, 2), Fraction(-3, 2))}
-"""Interpolation points of a tile, beside infinity.
+"""Interpolation points of a tile, besides infinity.
 
 Those of 4: small products of powers, and pairs that share their sums.  The largest error of float32
 is a quarter of that with 1, -1, 2 and -2, measured on sums over 256 channels.

@@ -223,7 +223,7 @@ def _axis(place: Sequence[Expr], name: str) -> int | None:
 
 
 def _is_term(expr: Expr, name: str) -> bool:
-    """True if ``expr`` is a sum of which ``name`` is a term, and is nowhere else."""
+    """True if ``expr`` is a sum with the term ``name``, which is nowhere else."""
     if isinstance(expr, Binary) and expr.function == BinaryFunction.ADD:
         inside = [side for side in (expr.left, expr.right) if name in variables(side)]
         return len(inside) == 1 and _is_term(inside[0], name)

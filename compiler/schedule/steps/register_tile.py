@@ -204,7 +204,7 @@ class _Tiler:
         return Allocate(memory, block(Allocate(register, block(start, total, copy)), end))
 
     def order(self, vectors: Mapping[str, int]) -> list[str]:
-        """The loops of which a tile has more than one of ``vectors``, the outermost first."""
+        """The loops with more than one of ``vectors`` in a tile, the outermost first."""
         reads = [variables(load) for load in loads(self.nest.update.value)]
         counts = [prod(n for name, n in vectors.items() if name in used) for used in reads]
         inner = reads[counts.index(min(counts))] if reads else set()

@@ -110,7 +110,7 @@ def _starts_anew(
     """True if every element of the box is stored before it is read.
 
     Shown where the first statement that touches the buffer only writes, and all of the box; or is a
-    loop of which this holds in each iteration, and no two iterations touch one element.
+    loop in each of whose iterations this holds, and no two of them touch one element.
     """
     for stmt in body.statements if isinstance(body, Block) else (body,):
         found = _of(buffer.name, stmt, bounds, intrinsics)

@@ -42,7 +42,7 @@ class Strips:
             alloc v.last[10]: { the same from 30 on }
 
     ``loops`` are i and j, one in each nest, each loop directly in the one before it.  Their extents
-    are multiples of the least of them, of which a strip has ``rows``; the last strip, which may be
+    are multiples of the least of them; a strip has ``rows`` of it; the last strip, which may be
     smaller, comes alone, or with ``joined`` in the same loop, under a condition.  The dimension
     of a buffer that these loops move in is cut; each loop moves through all of it in order.  Apart
     from those buffers, no nest touches what another one writes, or reads what it writes itself.

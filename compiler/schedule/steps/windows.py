@@ -1,4 +1,4 @@
-"""Steps for reductions over windows, parts of which are outside of what they slide over."""
+"""Steps for reductions over windows that are partly outside the tensor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Buffers of a block of which every thread has a part: they become the threads' own.
+"""Buffers of a block in which every thread has a part: they become the threads' own.
 
 alloc acc[T, 4] register: for t in T thread: acc[t, i] = ...;  for u in T thread: ... acc[u, i]
 ->   alloc acc[4] register: for t in T thread: acc[i] = ...;  for u in T thread: ... acc[i]

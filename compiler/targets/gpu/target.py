@@ -78,7 +78,7 @@ def opencl_source(launches: Launches) -> str:
 
 
 def find_opencl(rest: str) -> Gpu:
-    """The target ``opencl``, or ``opencl:spirv`` with SPIR-V beside OpenCL C.
+    """The target ``opencl``, or ``opencl:spirv`` with SPIR-V and OpenCL C.
 
     Raises TargetError when something else follows its name.
     """

@@ -31,7 +31,7 @@ def append_problem(
             f"{where}: adds to {node.inputs[0]!r}, which others read; required that it alone does"
         )
     if node.output in graph.outputs:
-        return f"{where}: its result is read elsewhere; required that layers beside it do"
+        return f"{where}: its result is read elsewhere; required that its neighbours do"
     for reader in graph.consumers(node.output):
         if not isinstance(reader.operator, RowProducts) or node.output in reader.inputs[:1]:
             return f"{where}: {type(reader.operator).__name__} reads it; required weights"

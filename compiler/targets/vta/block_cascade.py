@@ -98,7 +98,7 @@ class BlockCascade:
 
 
 def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[Blocks]:
-    """Every way to run three layers of which no other layer reads the activations in between.
+    """Every way to run three layers whose activations in between no other layer reads.
 
     The way with the fewest parts comes first; none where these are not such layers.
     """

@@ -1,7 +1,7 @@
 """Consecutive layers that run strip by strip, with only some rows of what is between on chip.
 
 A strip of a layer runs as soon as the rows it reads are there; those are made, or loaded, on
-demand.  An activation that would not fit, or not beside the others, therefore never goes to DRAM
+demand.  An activation that would not fit, or not with the others, therefore never goes to DRAM
 when all its readers are in the cascade; otherwise each row of it is moved once.
 """
 

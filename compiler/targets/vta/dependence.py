@@ -20,7 +20,7 @@ from .regions import Space, touched
 __all__ = ["dependences", "drained", "permuted", "serial"]
 
 NOWHERE = -1
-"""The first and last word of a read of which no word is left."""
+"""The first and last word of a read with no words left."""
 KEPT = 1 << 13
 """Instructions whose touches are remembered: nine in ten come again in the drafts of a search."""
 
@@ -53,7 +53,7 @@ class _Scratchpad:
         self._reads: list[tuple[int, int, int]] = []
         self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
         self._gone = 0
-        """Reads of which no word is left."""
+        """Reads with no words left."""
 
     def read(self, index: int, touch: _Touch) -> set[int]:
         """Note a read; return the operations whose results it reads."""

@@ -1,4 +1,4 @@
-"""Estimated cost of nodes on the accelerator and on the CPU beside it, before compilation.
+"""Estimated cost of nodes on the accelerator and on the CPU, before compilation.
 
 The CPU is that of a Zynq 7020 (two Cortex-A9, 650 MHz), which the default configuration sits
 beside.  The figures only decide about groups of nodes without products that are cheaper than a

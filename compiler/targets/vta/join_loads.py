@@ -18,7 +18,7 @@ PACE = 0.9
 """LOADs are joined where LOAD works for this part of a program's cycles, or more."""
 
 PARTS = {Memory.PAR: 4, Memory.TAP: 4, Memory.TAB: 2}
-"""Memories of constants beside WGT; a joined LOAD fills at most this part of one."""
+"""Memories of constants besides WGT; a joined LOAD fills at most this part of one."""
 
 WGT_PARTS = (16, 8, 4)
 """Parts of WGT that a joined LOAD fills at most: longer LOADs are fewer, but end later."""

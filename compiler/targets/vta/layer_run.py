@@ -26,7 +26,7 @@ class LayerRun:
 
     loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
     by their key.  windows: those of inputs that are loaded again for each part of a tile's sums.
-    whole: constants of which all was loaded, by name.  rooms: words of PAR for the parameters of
+    whole: constants loaded completely, by name.  rooms: words of PAR for the parameters of
     rows, by what they are made of.
     offsets: words of a part of a constant before the first that is read.
     """
@@ -68,7 +68,7 @@ class LayerRun:
 class TileNest:
     """A nest as an intrinsic, its serial loops inside those of the tiles, and what it loads.
 
-    parts: constants of which each iteration loads its part.  whole: those that it reads of all that
+    parts: constants that each iteration loads a part of.  whole: those that it reads of all that
     was loaded.  reads: all buffers.
     """
 

@@ -19,7 +19,7 @@ Region = tuple[int, int, int]
 """Channel blocks, rows and columns."""
 
 Blocks = range
-"""Channel blocks of a tensor, of which a layer reads some."""
+"""Some channel blocks of a tensor, which a layer reads."""
 
 Read = tuple[str, Blocks, Region]
 """A tensor, the blocks that a layer knows of, and how many blocks, rows and columns it reads."""
@@ -126,7 +126,7 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An input of which a layer reads all: its blocks, and how many a pixel of a block comes from.
+    """An input that a layer reads whole: its blocks, and how many a pixel of a block comes from.
 
     view: its blocks in the tensor that it is part of.
     makers: layers that make parts of it, and how many of the blocks of each it does not read.
@@ -174,7 +174,7 @@ def _readers(
 
 
 def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[tuple[Activation, list[int]]]:
-    """The inputs of which several layers make parts, and these."""
+    """The inputs whose parts several layers make, and these layers."""
     for x in layers[number].inputs:
         makers = _makers(layers, number, x)
         if len(makers) > 1:

@@ -4,7 +4,7 @@
     Nest   := Loop* target "=" table [ finish ( fold over some of the loops ( value ) ) ]
     Value  := Ref | (Ref + integer) * (Ref + integer) | Ref * integer + Ref * integer
 
-A kernel is read from a loop program by ``read_nests``; nothing makes one beside it.  Every int8
+A kernel is read from a loop program by ``read_nests``; nothing else makes one.  Every int8
 operand stands for its value as int32.
 """
 

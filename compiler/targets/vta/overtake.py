@@ -24,7 +24,7 @@ def overtaken(
     before: Sequence[frozenset[int]],
     expected: Sequence[tuple[int, int]],
 ) -> Iterator[list[int]]:
-    """Other orders of ``program``, in each of which one LOAD comes before another that waits, those
+    """Other orders of ``program``, in which one LOAD comes before another that waits, those
     of the longest waits first; they may be no faster.
 
     before: of each instruction, those that it depends on; that order keeps all.  expected:

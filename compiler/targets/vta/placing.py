@@ -1,4 +1,4 @@
-"""Choices between places in ACT, of which a planner tries each."""
+"""Choices between places in ACT, each of which a planner tries."""
 
 from dataclasses import dataclass
 

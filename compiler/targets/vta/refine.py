@@ -99,7 +99,7 @@ def _changed(choices: Sequence[Choice], changes: Sequence[Change]) -> list[Choic
 
 
 def _gain(before: Trial, after: Trial, change: Change) -> int:
-    """Cycles that the layers of a change, and those of the choices beside it, take less."""
+    """Cycles that the layers of a change, and of the neighbouring choices, take less."""
     layers = set(_around(before.choices, change))
     return sum(before.shares[n] for n in layers) - sum(after.shares[n] for n in layers)
 

@@ -106,7 +106,7 @@ class Tiling:
     """sizes: iterations of c, y, x in a tile; of k in a part, if it has parts.
 
     outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
-    parted: constants of which each tile has only its part, beside weights and taps.
+    parted: constants of which each tile has only its part, besides weights and taps.
     apart: whether two tensors that one address walks over have their blocks differently far apart.
     held: iterations of k whose inputs are in a window at a time; 0 where all do.
     """

@@ -57,7 +57,7 @@ class Stripes:
     has_sums: bool
     """True if it has sums in ACC."""
     turns: str | None
-    """The activation of which it may read rows in any order, since each of its taps has a word."""
+    """The activation whose rows it may read in any order, since each of its taps has a word."""
 
     @property
     def output(self) -> Activation:

@@ -20,7 +20,7 @@ CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
 """Buffers of which a tile has only its part, and their memories."""
 
 TILE_CYCLES = 32
-"""Estimate: what one more tile costs, or part of its sums or inputs, beside what it moves."""
+"""Estimate: the cost of one more tile, or part of its sums or inputs, besides its moves."""
 
 BEGIN = 8
 """Estimate: part of the time that a first tile's inputs take in which nothing else runs."""

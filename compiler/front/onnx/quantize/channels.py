@@ -37,7 +37,7 @@ class Channels:
     """Classes of channels: those of one class have one factor.
 
     Each tensor's are an array that repeats to its shape.
-    cuts: tensors of which a Relu takes no more than a number.
+    cuts: tensors that a Relu with an upper limit reads.
     """
 
     def __init__(self) -> None:

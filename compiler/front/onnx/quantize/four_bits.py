@@ -1,7 +1,7 @@
 """int8 weights that are made of 4 bits: a number from -8 to 7 times a factor of its group.
 
 A group is ``GROUP`` inputs of an output channel (and of a window's element); the factor is a whole
-number from 1 to 16, beside the channel's float32 scale.  The file stays one of int8 weights, which
+number from 1 to 16, besides the channel's float32 scale.  The file stays one of int8 weights, which
 every runtime takes; an accelerator with ``nibble_weights`` finds the form again.
 Source of the two levels: Dai et al., "VS-Quant", MLSys 2021.
 """
@@ -23,7 +23,7 @@ MOST = 16
 LIMITS = -8, 7
 """Least and largest number of 4 bits."""
 SHARES = np.linspace(0.6, 1.1, 11)
-"""Parts of the scale that reaches a channel's largest weight, each of which is tried."""
+"""Parts, each of them tried, of the scale that reaches a channel's largest weight."""
 
 
 def four_bit_weights(

@@ -129,7 +129,7 @@ class MaskByAdd:
 class DropNanGuards:
     """Where(IsNaN(p), 0, p)  ->  p, for a Softmax p, as torch writes attention with a mask.
 
-    A row of which all is masked by -infinity is NaN; masks of int8 have no infinity.
+    A row that -infinity masks completely is NaN; masks of int8 have no infinity.
     """
 
     name: str = "drop_nan_guards"

@@ -45,7 +45,7 @@ CONTRACTIONS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum")
 CLIPS = ("Relu", "Clip")
 BY_CONSTANTS = ("Add", "Max", "Min", "Mul", "Sub")
-"""Pairs of which one may be a constant tensor."""
+"""Pairs in which one may be a constant tensor."""
 JOINED = ("Concat",)
 PASSES = (
     *JOINED,
@@ -62,7 +62,7 @@ class Plan:
 
     clips: Relu or Clip, by the output of the contraction or sum before it: one operator with it.
     group: the name that stands for the group of each quantised tensor, constants among them.
-    scores: those of which ranges leave out what a Softmax does not show.
+    scores: those whose ranges leave out what a Softmax does not show.
     """
 
     roles: dict[str, Role]
@@ -251,7 +251,7 @@ def _functions(
 
 
 def _idle_passes(model: FloatModel, roles: dict[str, Role]) -> list[OnnxNode]:
-    """Nodes that only move elements, no neighbour of which is quantised."""
+    """Nodes that only move elements, and have no quantised neighbour."""
     passes = [n for n in model.nodes if roles.get(n.outputs[0]) is Role.PASS]
     busy: set[str] = set()
     while True:

@@ -227,7 +227,7 @@ def log_softmax(w: Writing) -> str | None:
 
 
 def _shifted(w: Writing, name: str) -> tuple[str, tuple[int, ...]] | None:
-    """A tensor of which ``name`` is that less its maximum over one dimension, and the dimension."""
+    """The tensor that ``name`` is, less its maximum over one dimension, and the dimension."""
     difference = _made(w, name, B.SUB)
     largest = _reduced(w, difference[1], ReduceFunction.MAX) if difference is not None else None
     if difference is None or largest is None or largest.inputs[0] != difference[0]:

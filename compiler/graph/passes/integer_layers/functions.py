@@ -5,7 +5,7 @@
 
 Values are [256], or [C, 256] where channels have functions of their own.  Each operand is a
 constant or a function of a stored tensor, which may itself be a function of another.  The table is
-for the tensor of which, in the end, all operands are functions.
+for the one tensor that all operands are functions of in the end.
 """
 
 from collections.abc import Iterator

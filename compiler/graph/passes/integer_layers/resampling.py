@@ -172,7 +172,7 @@ def _phases(matrix: Array) -> _Phases:
 
 
 def _whole(weights: Array) -> tuple[Array, int]:
-    """The weights in the largest steps of which all are whole numbers, and these in a unit."""
+    """The weights as whole numbers of the largest possible steps, and the steps in a unit."""
     for unit in range(1, FINEST + 1):
         steps = weights * unit
         if np.abs(steps - np.rint(steps)).max() < NEAR * unit and _fits(np.rint(steps)):

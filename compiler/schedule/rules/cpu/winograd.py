@@ -28,7 +28,7 @@ TILES, ROWS = 2, -3
 
 
 def schedule_winograd(schedule: Schedule, machine: Machine, given: Sequence[Step] = ()) -> Schedule:
-    """Strips of rows of tiles; the last tiles, parts of which are outside, come separately."""
+    """Strips of rows of tiles; the last tiles, partly outside, come separately."""
     steps = _Steps.of(schedule.function)
     if steps is not None:
         chosen = (each.rows for each in given if isinstance(each, Strips))

@@ -13,7 +13,7 @@ _MANTISSA = {DType.FLOAT32: 23, DType.FLOAT64: 52}
 
 
 class Lanes:
-    """A float32 or float64 value of one or more lanes; numbers beside it are in all lanes."""
+    """A float32 or float64 value of one or more lanes; numbers used with it are in all lanes."""
 
     __slots__ = ("e", "value")
 

@@ -64,7 +64,7 @@ def write_objects(
 def write_library(
     program: Program, path: Path, options: LlvmOptions | None = None
 ) -> tuple[Path, Path]:
-    """Write ``path``, a shared library, and the C header beside it.  The header's path is second.
+    """Write ``path``, a shared library, and its C header.  The header's path is second.
 
     The library's functions are called after its file, without ``lib``.  Raises CompilerError when
     there is no C compiler, or it fails.

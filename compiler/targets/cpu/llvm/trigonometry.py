@@ -1,6 +1,6 @@
 """sin, cos, tan and their inverses, in lanes.
 
-Range reduction: ``x = q pi/2 + r``, pi/2 in parts of which all but the last have exact multiples
+Range reduction: ``x = q pi/2 + r``, pi/2 in parts that all, except the last, have exact multiples
 (Cody and Waite); arguments of 2**20 and more take the bits of 2/pi that matter to them (Payne and
 Hanek, Radian reduction for trigonometric functions, 1983), lane by lane.
 """

@@ -48,7 +48,7 @@ MOST = 64
 
 @dataclass(slots=True)
 class KernelWriter:
-    """The text of one kernel, whose parameters are pointers; shared: arrays beside it."""
+    """The text of one kernel, whose parameters are pointers; shared: arrays around it."""
 
     name: str
     kernel: Kernel

@@ -1,7 +1,7 @@
 """WGSL, the language of WebGPU.
 
 It has no pointers and no types but bool, int32, uint32 and float32.  All of a program's memory is
-one array of words of 32 bits, of which buffers are parts: int64 takes two, and int8, int16, bool
+one array of words of 32 bits, with buffers as parts: int64 takes two, and int8, int16, bool
 and float16 some bits of one.  A kernel that stores such a part has atomic words: a store changes
 only its own bits, so threads whose elements share a word do not harm each other.  Values of int8
 and int16 are computed as int32, int64 as pairs of uint32.

@@ -84,7 +84,7 @@ def _useful(weights: Array, absent: int) -> int:
 
 
 def _is_fixed(layer: Layer) -> bool:
-    """True if its parameters are those of fixed point, of which none is 0."""
+    """True if its parameters are those of fixed point, none of them 0."""
     return any(isinstance(node.operator, RequantizeFixed) for node in layer.nodes)
 
 

@@ -63,7 +63,7 @@ def find_scale(multiply: Multiply) -> FoundScale:
 
 
 def _forms(multiply: Multiply) -> list[tuple[int, int]]:
-    """Biases, and the zero points that are left: those of which least is lost, and none moved."""
+    """Biases, and the zero points that are left: those that lose least, and none moved."""
     rest = multiply.zero_point - np.arange(-128, 128)
     exact = rest / float(np.float32(multiply.ratio))
     biases = np.rint(exact)

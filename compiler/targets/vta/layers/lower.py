@@ -206,7 +206,7 @@ def _looked_up(
     definition: Definition, table: Array, lanes: int, own: OwnFinish | None
 ) -> tuple[Definition, tuple[Buffer, ...]]:
     """With an element of ``table``, int8[256], or int8[C, 256] of at most ``lanes`` channels, in
-    place of each result; and the table that it reads beside the definition's constants.
+    place of each result; and the table that it reads besides the definition's constants.
 
     The own finish takes the place of a table that it computes, behind no other finish.
     """

@@ -16,7 +16,7 @@ __all__ = ["Affine", "find_affine", "find_blocks", "joined"]
 
 X = np.arange(-128, 128)
 NEAR = 3
-"""Biases tried beside the middle of those that seem to fit."""
+"""Biases tried around the middle of those that seem to fit."""
 SLOPES = 24
 """Slopes tried, of those that fit."""
 STEEPEST = 1024.0

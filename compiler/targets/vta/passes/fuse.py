@@ -103,7 +103,7 @@ class Partition:
 
 
 TWO = (RowProducts, AnyAdd, AnyMultiply)
-"""Operators of two activations, each of which may be a constant in DRAM."""
+"""Operators of two activations; either may be a constant in DRAM."""
 
 
 def fuse(graph: Graph) -> Partition:

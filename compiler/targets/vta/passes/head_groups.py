@@ -22,7 +22,7 @@ __all__ = ["Group", "HeadGroups"]
 @dataclass(frozen=True, slots=True)
 class Group:
     """Heads whose keys are side by side: the number of the first, how many; elements of a head in
-    the order in which they are channels, of which ``parts`` runs each have all heads.
+    their order as channels, in ``parts`` runs that each have all heads.
     """
 
     first: int

@@ -2,7 +2,7 @@
 
     f(Requantize(Conv2d(x[1, 1, 1, C], w)))  ->  Concatenate(f(...), f(...), f(...)) of rows of w
 
-Lowering leaves out tiles of weights beside a band, but a band may not begin before the first block
+Lowering leaves out tiles of weights outside a band, but a band may not begin before the first block
 or end behind the last.  That of a convolution over channels does both, so its first and last blocks
 are layers of their own.  f is a Lookup, or nothing.  Only products that then take less time are
 rewritten, and no part can be split again with a gain, so the pass ends.
