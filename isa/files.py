@@ -23,7 +23,7 @@ KINDS = {
 def replace_file(path: Path, parts: Sequence[Content], mode: int = 0o666) -> None:
     """Give the file at ``path`` the content ``parts``, one after the other, all of it or none.
 
-    It is written elsewhere, flushed to the disk and moved to its place, so that neither another
+    It is written next to it, flushed to the disk and moved there, so that neither another
     process nor the next start of the machine finds a part of it.  A symbolic link stays, and the
     file that it names is replaced.  A new file has the permissions ``mode``, less the umask; one
     that was there keeps its own.
