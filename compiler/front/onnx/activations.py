@@ -14,14 +14,6 @@ SELU_GAMMA = 1.0507009873554805
 """Source: Klambauer et al., Self-Normalizing Neural Networks, 2017."""
 
 
-def _relu(node: OnnxNode, x: Term) -> Term:
-    return x.maximum(0)
-
-
-def _leaky_relu(node: OnnxNode, x: Term) -> Term:
-    return (x < 0).where(x * node.real("alpha", 0.01), x, x.dtype)
-
-
 def _elu(node: OnnxNode, x: Term) -> Term:
     below = (x.exp() - 1) * node.real("alpha", 1)
     return (x < 0).where(below, x, x.dtype)
@@ -39,20 +31,8 @@ def _selu(node: OnnxNode, x: Term) -> Term:
     return (x > 0).where(x, below, x.dtype) * gamma
 
 
-def _thresholded_relu(node: OnnxNode, x: Term) -> Term:
-    return (x > node.real("alpha", 1)).where(x, 0, x.dtype)
-
-
 def _hard_sigmoid(node: OnnxNode, x: Term) -> Term:
     return (x * node.real("alpha", 0.2) + node.real("beta", 0.5)).clip(0, 1)
-
-
-def _hard_swish(node: OnnxNode, x: Term) -> Term:
-    return x * (x * (1 / 6) + 0.5).clip(0, 1)
-
-
-def _sigmoid(node: OnnxNode, x: Term) -> Term:
-    return x.sigmoid()
 
 
 def _softplus(node: OnnxNode, x: Term) -> Term:
@@ -63,18 +43,6 @@ def _softplus(node: OnnxNode, x: Term) -> Term:
     log = whole.log() * size / rest
     some = rest > 0
     return x.maximum(0) + some.where(log, size, x.dtype)
-
-
-def _softsign(node: OnnxNode, x: Term) -> Term:
-    return x / (x.abs() + 1)
-
-
-def _mish(node: OnnxNode, x: Term) -> Term:
-    return x * _softplus(node, x).tanh()
-
-
-def _swish(node: OnnxNode, x: Term) -> Term:
-    return x * (x * node.real("alpha", 1)).sigmoid()
 
 
 def _gelu(node: OnnxNode, x: Term) -> Term:
@@ -102,16 +70,16 @@ ACTIVATIONS: Mapping[str, Callable[[OnnxNode, Term], Term]] = {
     "Elu": _elu,
     "Gelu": _gelu,
     "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "LeakyRelu": _leaky_relu,
-    "Mish": _mish,
-    "Relu": _relu,
+    "HardSwish": lambda node, x: x * (x * (1 / 6) + 0.5).clip(0, 1),
+    "LeakyRelu": lambda node, x: (x < 0).where(x * node.real("alpha", 0.01), x, x.dtype),
+    "Mish": lambda node, x: x * _softplus(node, x).tanh(),
+    "Relu": lambda node, x: x.maximum(0),
     "Selu": _selu,
     "Shrink": _shrink,
-    "Sigmoid": _sigmoid,
+    "Sigmoid": lambda node, x: x.sigmoid(),
     "Softplus": _softplus,
-    "Softsign": _softsign,
-    "Swish": _swish,
-    "ThresholdedRelu": _thresholded_relu,
+    "Softsign": lambda node, x: x / (x.abs() + 1),
+    "Swish": lambda node, x: x * (x * node.real("alpha", 1)).sigmoid(),
+    "ThresholdedRelu": lambda node, x: (x > node.real("alpha", 1)).where(x, 0, x.dtype),
     "com.microsoft.Gelu": _gelu,
 }

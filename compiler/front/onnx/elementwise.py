@@ -7,7 +7,7 @@ import numpy as np
 from ...dtypes import DType
 from ...graph.operators.elementwise import BinaryFunction, UnaryFunction
 from .activations import ACTIVATIONS
-from .context import Converter, ImportContext, Value
+from .context import Converter, ImportContext
 from .inputs import Inputs, optional_term, scalar, terms
 from .node import OnnxNode
 
@@ -138,13 +138,6 @@ def convert_clip(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     return (x.tensor,)
 
 
-def convert_identity(
-    ctx: ImportContext, node: OnnxNode, inputs: tuple[Value | None, ...]
-) -> tuple[Value | None, ...]:
-    """Its input, of any kind."""
-    return (inputs[0],)
-
-
 def convert_reciprocal(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """1 / x."""
     (x,) = terms(ctx, inputs, 1)
@@ -192,7 +185,7 @@ ELEMENTWISE: Mapping[str, Converter] = {
     "Clip": convert_clip,
     "Greater": convert_greater,
     "GreaterOrEqual": convert_greater,
-    "Identity": convert_identity,
+    "Identity": lambda ctx, node, inputs: (inputs[0],),
     "IsInf": convert_isinf,
     "Mod": convert_mod,
     "PRelu": convert_prelu,

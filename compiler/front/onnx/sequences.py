@@ -44,11 +44,6 @@ def convert_construct(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Val
     return (TensorSequence(tuple(each for each in inputs if each is not None)),)
 
 
-def convert_empty(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
-    """No elements."""
-    return (TensorSequence(()),)
-
-
 def convert_at(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     """One element."""
     return (_sequence(inputs[0]).elements[_position(ctx, inputs, 1, 0)],)
@@ -117,11 +112,6 @@ def convert_concat_from_sequence(ctx: ImportContext, node: OnnxNode, inputs: Val
     return (concatenate(tensors, axis).tensor,)
 
 
-def convert_optional(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
-    """The input, or nothing."""
-    return (OptionalValue(inputs[0] if inputs else None),)
-
-
 def convert_has_element(ctx: ImportContext, node: OnnxNode, inputs: Values) -> Values:
     """A constant."""
     value = inputs[0] if inputs else None
@@ -140,12 +130,12 @@ def convert_get_element(ctx: ImportContext, node: OnnxNode, inputs: Values) -> V
 
 SEQUENCES: Mapping[str, Converter] = {
     "ConcatFromSequence": convert_concat_from_sequence,
-    "Optional": convert_optional,
+    "Optional": lambda ctx, node, inputs: (OptionalValue(inputs[0] if inputs else None),),
     "OptionalGetElement": convert_get_element,
     "OptionalHasElement": convert_has_element,
     "SequenceAt": convert_at,
     "SequenceConstruct": convert_construct,
-    "SequenceEmpty": convert_empty,
+    "SequenceEmpty": lambda ctx, node, inputs: (TensorSequence(()),),
     "SequenceErase": convert_erase,
     "SequenceInsert": convert_insert,
     "SequenceLength": convert_length,

@@ -82,16 +82,6 @@ def _powers_of_two(node: Node) -> bool:
     return all(np.frexp(scale)[0] == 0.5 for scale in scales)
 
 
-def convert_add(node: Node) -> Term:
-    """``a + b``."""
-    return _added(node, 1)
-
-
-def convert_sub(node: Node) -> Term:
-    """``a - b``."""
-    return _added(node, -1)
-
-
 def _added(node: Node, sign: int) -> Term:
     a, b = node.term(0), node.term(1)
     if is_bytes(node):
@@ -201,7 +191,7 @@ def convert_select(node: Node) -> Term:
 
 
 ELEMENTWISE: dict[str, Converter] = {
-    "ADD": convert_add,
+    "ADD": lambda node: _added(node, 1),
     "ADD_N": convert_add_n,
     "ATAN2": convert_atan2,
     "BITWISE_XOR": _of_two(lambda a, b: a.binary(BinaryFunction.XOR, b)),
@@ -224,5 +214,5 @@ ELEMENTWISE: dict[str, Converter] = {
     "SELECT": convert_select,
     "SELECT_V2": convert_select,
     "SQUARED_DIFFERENCE": convert_squared_difference,
-    "SUB": convert_sub,
+    "SUB": lambda node: _added(node, -1),
 }

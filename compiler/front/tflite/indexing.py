@@ -44,11 +44,6 @@ def convert_gather(node: Node) -> Term:
     return found.transpose(*order)
 
 
-def convert_gather_nd(node: Node) -> Term:
-    """Blocks whose leading indices are the rows of a tensor."""
-    return node.emit(GatherNd(), node.term(0), node.term(1).cast(DType.INT64))
-
-
 def convert_scatter_nd(node: Node) -> Term:
     """Zeros to which blocks are added where rows of indices say."""
     indices, updates, shape = node.term(0), node.term(1), node.integers(2)
@@ -105,16 +100,6 @@ def convert_range(node: Node) -> Term:
     return node.constant(start + steps * step, dtype)
 
 
-def convert_shape(node: Node) -> Term:
-    """The dimensions."""
-    return node.constant(node.term(0).shape, node.result().dtype)
-
-
-def convert_rank(node: Node) -> Term:
-    """How many dimensions there are."""
-    return node.constant(node.term(0).rank, DType.INT32)
-
-
 def convert_broadcast_args(node: Node) -> Term:
     """The shape that two shapes broadcast to."""
     found = np.broadcast_shapes(node.integers(0), node.integers(1))
@@ -157,11 +142,6 @@ def convert_matrix_diag(node: Node) -> Term:
     return _on_diagonal(node, node.constant(0, x.dtype).expand(*x.shape, size), x)
 
 
-def convert_matrix_set_diag(node: Node) -> Term:
-    """Matrices with other diagonals."""
-    return _on_diagonal(node, node.term(0), node.term(1))
-
-
 def _on_diagonal(node: Node, x: Term, diagonal: Term) -> Term:
     rows, columns = x.shape[-2:]
     node.context.require_room(rows, columns)
@@ -196,15 +176,15 @@ INDEXING: dict[str, Converter] = {
     "DYNAMIC_UPDATE_SLICE": convert_dynamic_update,
     "EMBEDDING_LOOKUP": convert_embedding_lookup,
     "GATHER": convert_gather,
-    "GATHER_ND": convert_gather_nd,
+    "GATHER_ND": lambda node: node.emit(GatherNd(), node.term(0), node.term(1).cast(DType.INT64)),
     "MATRIX_DIAG": convert_matrix_diag,
-    "MATRIX_SET_DIAG": convert_matrix_set_diag,
+    "MATRIX_SET_DIAG": lambda node: _on_diagonal(node, node.term(0), node.term(1)),
     "ONE_HOT": convert_one_hot,
     "RANGE": convert_range,
-    "RANK": convert_rank,
+    "RANK": lambda node: node.constant(node.term(0).rank, DType.INT32),
     "REVERSE_SEQUENCE": convert_reverse_sequence,
     "SCATTER_ND": convert_scatter_nd,
-    "SHAPE": convert_shape,
+    "SHAPE": lambda node: node.constant(node.term(0).shape, node.result().dtype),
     "SPARSE_TO_DENSE": convert_sparse_to_dense,
     "TOPK_V2": convert_top_k,
 }

@@ -219,11 +219,6 @@ def convert_tile(node: Node) -> Term:
     return node.emit(Tile(node.integers(1)), x)
 
 
-def convert_broadcast_to(node: Node) -> Term:
-    """Repeated to a shape."""
-    return node.term(0).expand(*node.integers(1))
-
-
 def convert_reverse(node: Node) -> Term:
     """In reverse order along axes."""
     x = node.term(0)
@@ -292,7 +287,7 @@ def convert_batch_to_space(node: Node) -> Term:
 
 MOVEMENT: dict[str, Converter] = {
     "BATCH_TO_SPACE_ND": convert_batch_to_space,
-    "BROADCAST_TO": convert_broadcast_to,
+    "BROADCAST_TO": lambda node: node.term(0).expand(*node.integers(1)),
     "CONCATENATION": convert_concatenation,
     "DEPTH_TO_SPACE": convert_depth_to_space,
     "EXPAND_DIMS": convert_expand_dims,

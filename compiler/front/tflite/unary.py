@@ -103,11 +103,6 @@ def convert_log(node: Node) -> Term:
     return tabled(node, x, by_samples(node, lambda x: np.where(x > 0, np.log(x), least)))
 
 
-def convert_round(node: Node) -> Term:
-    """The nearest whole number, halves to even."""
-    return node.term(0).rint()
-
-
 def convert_sign(node: Node) -> Term:
     """-1, 0 or 1."""
     x = node.term(0)
@@ -123,20 +118,10 @@ def convert_cast(node: Node) -> Term:
     return x.cast(dtype)
 
 
-def convert_bitcast(node: Node) -> Term:
-    """The same bits as another type of the same size."""
-    return node.emit(Bitcast(node.result().dtype), node.term(0))
-
-
 def convert_zeros_like(node: Node) -> Term:
     """Zeros."""
     x = node.term(0)
     return node.constant(0, x.dtype).expand(*x.shape)
-
-
-def convert_fill(node: Node) -> Term:
-    """A tensor of a shape, of one value."""
-    return node.term(1).reshape().expand(*node.integers(0))
 
 
 def convert_fake_quant(node: Node) -> Term:
@@ -154,25 +139,20 @@ def convert_fake_quant(node: Node) -> Term:
     return steps * float(scale) + bottom
 
 
-def convert_neg(node: Node) -> Term:
-    """``-x``."""
-    return -node.term(0)
-
-
 UNARY: dict[str, Converter] = {
     "ABS": convert_abs,
-    "BITCAST": convert_bitcast,
+    "BITCAST": lambda node: node.emit(Bitcast(node.result().dtype), node.term(0)),
     "CAST": convert_cast,
     "CEIL": _function(Term.ceil),
     "COS": _function(lambda x: x.unary(UnaryFunction.COS)),
     "EXP": _function(Term.exp, np.exp),
     "FAKE_QUANT": convert_fake_quant,
-    "FILL": convert_fill,
+    "FILL": lambda node: node.term(1).reshape().expand(*node.integers(0)),
     "FLOOR": _function(Term.floor),
     "LOG": convert_log,
     "LOGICAL_NOT": lambda node: ~node.term(0),
-    "NEG": convert_neg,
-    "ROUND": convert_round,
+    "NEG": lambda node: -node.term(0),
+    "ROUND": lambda node: node.term(0).rint(),
     "RSQRT": convert_rsqrt,
     "SIGN": convert_sign,
     "SIN": _function(lambda x: x.unary(UnaryFunction.SIN)),

@@ -11,31 +11,6 @@ from .context import Context, Converter, Number
 __all__ = ["ACTIVATIONS"]
 
 
-def relu(context: Context, x: Term) -> Term:
-    """``max(x, 0)``."""
-    return x.maximum(0)
-
-
-def hardtanh(context: Context, x: Term, min_val: Number = -1, max_val: Number = 1) -> Term:
-    """Between two numbers."""
-    return x.clip(min_val, max_val)
-
-
-def relu6(context: Context, x: Term) -> Term:
-    """Between 0 and 6."""
-    return x.clip(0, 6)
-
-
-def sigmoid(context: Context, x: Term) -> Term:
-    """``1 / (1 + exp(-x))``."""
-    return widened(x.cast(context.dtype)).sigmoid().cast(context.dtype)
-
-
-def silu(context: Context, x: Term) -> Term:
-    """``x * sigmoid(x)``."""
-    return (widened(x) * widened(x).sigmoid()).cast(x.dtype)
-
-
 def gelu(context: Context, x: Term, approximate: str = "none") -> Term:
     """``x * Phi(x)``, Phi of the normal distribution, or its approximation by tanh."""
     given, x = x, widened(x)
@@ -48,11 +23,6 @@ def gelu(context: Context, x: Term, approximate: str = "none") -> Term:
 def hardsigmoid(context: Context, x: Term) -> Term:
     """``min(max(x + 3, 0), 6) / 6``."""
     return (x + 3.0).clip(0.0, 6.0) * (1 / 6)
-
-
-def hardswish(context: Context, x: Term) -> Term:
-    """``x * hardsigmoid(x)``."""
-    return x * hardsigmoid(context, x)
 
 
 def leaky_relu(context: Context, x: Term, negative_slope: Number = 0.01) -> Term:
@@ -76,31 +46,11 @@ def elu(
     return (wider > 0.0).where(wider * scale, low, wider.dtype).cast(x.dtype)
 
 
-def celu(context: Context, x: Term, alpha: Number = 1.0) -> Term:
-    """ELU whose slope is 1 at 0."""
-    return elu(context, x, alpha, 1, 1 / alpha)
-
-
-def selu(context: Context, x: Term) -> Term:
-    """ELU by which mean and variance stay."""
-    return elu(context, x, 1.6732632423543772848, 1.0507009873554804934)
-
-
 def softplus(context: Context, x: Term, beta: Number = 1, threshold: Number = 20) -> Term:
     """``log(1 + exp(beta * x)) / beta``; ``x`` itself above the threshold."""
     scaled = widened(x) * beta
     soft = scaled.softplus() / float(beta)
     return (scaled > threshold).where(widened(x), soft, soft.dtype).cast(x.dtype)
-
-
-def log_sigmoid(context: Context, x: Term) -> Term:
-    """``log(sigmoid(x))``."""
-    return (-(-widened(x)).softplus()).cast(x.dtype)
-
-
-def mish(context: Context, x: Term) -> Term:
-    """``x * tanh(softplus(x))``."""
-    return (widened(x) * widened(x).softplus().tanh()).cast(x.dtype)
 
 
 def glu(context: Context, x: Term, dim: int = -1) -> Term:
@@ -132,11 +82,6 @@ def logit(context: Context, x: Term, eps: float | None = None) -> Term:
     if eps is not None:
         x = x.clip(eps, 1 - eps)
     return (x / (1.0 - x)).log()
-
-
-def softsign(context: Context, x: Term) -> Term:
-    """``x / (1 + |x|)``."""
-    return x / (x.abs() + 1.0)
 
 
 def softmax(
@@ -185,29 +130,29 @@ def rrelu(
 ACTIVATIONS: dict[str, Converter] = {
     "aten._log_softmax": log_softmax,
     "aten._softmax": softmax,
-    "aten.celu": celu,
+    "aten.celu": lambda context, x, alpha=1.0: elu(context, x, alpha, 1, 1 / alpha),
     "aten.elu": elu,
     "aten.gelu": gelu,
     "aten.glu": glu,
     "aten.hardshrink": hardshrink,
     "aten.hardsigmoid": hardsigmoid,
-    "aten.hardswish": hardswish,
-    "aten.hardtanh": hardtanh,
+    "aten.hardswish": lambda context, x: x * hardsigmoid(context, x),
+    "aten.hardtanh": lambda context, x, min_val=-1, max_val=1: x.clip(min_val, max_val),
     "aten.leaky_relu": leaky_relu,
-    "aten.log_sigmoid": log_sigmoid,
+    "aten.log_sigmoid": lambda context, x: (-(-widened(x)).softplus()).cast(x.dtype),
     "aten.log_softmax": log_softmax,
     "aten.logit": logit,
-    "aten.mish": mish,
+    "aten.mish": lambda context, x: (widened(x) * widened(x).softplus().tanh()).cast(x.dtype),
     "aten.prelu": prelu,
-    "aten.relu": relu,
-    "aten.relu6": relu6,
+    "aten.relu": lambda context, x: x.maximum(0),
+    "aten.relu6": lambda context, x: x.clip(0, 6),
     "aten.rrelu": rrelu,
-    "aten.selu": selu,
-    "aten.sigmoid": sigmoid,
-    "aten.silu": silu,
+    "aten.selu": lambda context, x: elu(context, x, 1.6732632423543772848, 1.0507009873554804934),
+    "aten.sigmoid": lambda context, x: widened(x.cast(context.dtype)).sigmoid().cast(context.dtype),
+    "aten.silu": lambda context, x: (widened(x) * widened(x).sigmoid()).cast(x.dtype),
     "aten.softmax": softmax,
     "aten.softplus": softplus,
     "aten.softshrink": softshrink,
-    "aten.softsign": softsign,
+    "aten.softsign": lambda context, x: x / (x.abs() + 1.0),
     "aten.threshold": threshold,
 }

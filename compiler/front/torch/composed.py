@@ -95,16 +95,6 @@ def tensordot(
     return product(first, second).reshape(*shape)
 
 
-def count_nonzero(context: Context, x: Term, dim: int | Sequence[int] | None = None) -> Term:
-    """How many are not 0."""
-    return total(context, x.cast(DType.BOOL), dim)
-
-
-def trace(context: Context, x: Term) -> Term:
-    """The sum of the diagonal."""
-    return total(context, diagonal(context, x))
-
-
 def log_add_exp(context: Context, x: Term, other: Term) -> Term:
     """``log(exp(x) + exp(other))``, without overflow."""
     most = x.maximum(other)
@@ -113,19 +103,9 @@ def log_add_exp(context: Context, x: Term, other: Term) -> Term:
     return most.unary(U.ISINF).where(most, found, most.dtype)
 
 
-def frac(context: Context, x: Term) -> Term:
-    """The fraction of each element."""
-    return x - x.unary(U.TRUNC)
-
-
 def erfc(context: Context, x: Term) -> Term:
     """``1 - erf(x)``."""
     return 1.0 - x.cast(context.dtype).unary(U.ERF)
-
-
-def hypot(context: Context, x: Term, other: Term) -> Term:
-    """``sqrt(x * x + other * other)``."""
-    return (x * x + other * other).sqrt()
 
 
 def isclose(
@@ -153,11 +133,6 @@ def addcdiv(context: Context, x: Term, tensor1: Term, tensor2: Term, value: Numb
     return a + b / c * value
 
 
-def lerp(context: Context, x: Term, end: Term, weight: Term | Number) -> Term:
-    """``x + weight * (end - x)``."""
-    return x + as_term(context, weight, x.dtype) * (end - x)
-
-
 def nan_to_num(
     context: Context,
     x: Term,
@@ -177,19 +152,19 @@ def nan_to_num(
 COMPOSED: dict[str, Converter] = {
     "aten.addcdiv": addcdiv,
     "aten.addcmul": addcmul,
-    "aten.lerp": lerp,
+    "aten.lerp": lambda context, x, end, weight: x + as_term(context, weight, x.dtype) * (end - x),
     "aten.nan_to_num": nan_to_num,
     "aten._cdist_forward": cdist,
     "aten._pdist_forward": pdist,
     "aten._weight_norm": weight_norm,
     "aten.cdist": cdist,
     "aten.cosine_similarity": cosine_similarity,
-    "aten.count_nonzero": count_nonzero,
+    "aten.count_nonzero": lambda context, x, dim=None: total(context, x.cast(DType.BOOL), dim),
     "aten.cross": cross,
     "aten.diff": difference,
     "aten.erfc": erfc,
-    "aten.frac": frac,
-    "aten.hypot": hypot,
+    "aten.frac": lambda context, x: x - x.unary(U.TRUNC),
+    "aten.hypot": lambda context, x, other: (x * x + other * other).sqrt(),
     "aten.isclose": isclose,
     "aten.linalg_cross": cross,
     "aten.logaddexp": log_add_exp,
@@ -197,5 +172,5 @@ COMPOSED: dict[str, Converter] = {
     "aten.pdist": pdist,
     "aten.special_erfc": erfc,
     "aten.tensordot": tensordot,
-    "aten.trace": trace,
+    "aten.trace": lambda context, x: total(context, diagonal(context, x)),
 }

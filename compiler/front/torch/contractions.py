@@ -81,13 +81,6 @@ def outer(context: Context, x: Term, vec2: Term) -> Term:
     return x.cast(context.dtype).unsqueeze(1) * vec2.cast(context.dtype).unsqueeze(0)
 
 
-def einsum(
-    context: Context, equation: str, tensors: Sequence[Term], path: Sequence[int] | None = None
-) -> Term:
-    """NumPy's einsum."""
-    return einsum_of(equation, tensors)
-
-
 def bilinear(
     context: Context, input1: Term, input2: Term, weight: Term, bias: Term | None = None
 ) -> Term:
@@ -176,7 +169,7 @@ CONTRACTIONS: dict[str, Converter] = {
     "aten.conv_transpose3d": conv_transpose,
     "aten.convolution": convolution,
     "aten.dot": multiply,
-    "aten.einsum": einsum,
+    "aten.einsum": lambda context, equation, tensors, path=None: einsum_of(equation, tensors),
     "aten.linear": linear,
     "aten.matmul": multiply,
     "aten.mm": multiply,

@@ -67,11 +67,6 @@ def div(context: Context, x: Operand, other: Operand, rounding_mode: str | None 
     raise UnsupportedOperatorError(f"{context.where}: rounding_mode {rounding_mode!r}")
 
 
-def floor_divide(context: Context, x: Operand, other: Operand) -> Term:
-    """The quotient rounded down."""
-    return div(context, x, other, "floor")
-
-
 def power(context: Context, x: Operand, exponent: Operand) -> Term:
     """``x ** exponent``; small whole exponents by products."""
     dtype = context.dtype
@@ -151,16 +146,6 @@ def signbit(context: Context, x: Term) -> Term:
     return (x < 0) | x.equal(0) & (1.0 / x < 0) if x.dtype.is_float else x < 0
 
 
-def reciprocal(context: Context, x: Term) -> Term:
-    """``1 / x``."""
-    return 1.0 / x.cast(context.dtype)
-
-
-def rsqrt(context: Context, x: Term) -> Term:
-    """``1 / sqrt(x)``."""
-    return 1.0 / x.cast(context.dtype).sqrt()
-
-
 def expm1(context: Context, x: Term) -> Term:
     """``exp(x) - 1``, exact near 0: ``tanh(x / 2) * (exp(x) + 1)``."""
     x = x.cast(context.dtype)
@@ -220,36 +205,11 @@ def where(context: Context, condition: Term, x: Operand, other: Operand) -> Term
     return condition.cast(DType.BOOL).where(a, b, a.dtype)
 
 
-def fmod(context: Context, x: Operand, other: Operand) -> Term:
-    """The remainder with the sign of ``x``."""
-    return _binary(B.REM)(context, x, other)  # type: ignore[return-value]
-
-
-def bitwise_not(context: Context, x: Term) -> Term:
-    """The complement."""
-    return ~x
-
-
-def logical_not(context: Context, x: Term) -> Term:
-    """True where it is 0."""
-    return ~x.cast(DType.BOOL)
-
-
-def negative(context: Context, x: Term) -> Term:
-    """``-x``."""
-    return -x
-
-
 def isfinite(context: Context, x: Term) -> Term:
     """Neither infinite nor NaN."""
     if not x.dtype.is_float:
         return x.constant(True, DType.BOOL).expand(*x.shape)
     return ~(x.unary(U.ISNAN) | x.unary(U.ISINF))
-
-
-def square(context: Context, x: Term) -> Term:
-    """``x * x``."""
-    return x * x
 
 
 FLOATS = {
@@ -260,25 +220,27 @@ FLOATS = {
 ROUNDING = {"ceil": U.CEIL, "floor": U.FLOOR, "trunc": U.TRUNC, "fix": U.TRUNC}
 PAIRS = {
     "fmax": B.MAX, "fmin": B.MIN, "max.other": B.MAX, "min.other": B.MIN, "mul": B.MUL,
-    "multiply": B.MUL, "maximum": B.MAX, "minimum": B.MIN, "remainder": B.MOD,
+    "multiply": B.MUL, "maximum": B.MAX, "minimum": B.MIN, "remainder": B.MOD, "fmod": B.REM,
     "eq": B.EQ, "ne": B.NE, "lt": B.LT, "le": B.LE, "bitwise_and": B.AND, "bitwise_or": B.OR,
     "bitwise_xor": B.XOR, "__and__": B.AND, "__or__": B.OR, "__xor__": B.XOR,
     "bitwise_left_shift": B.SHL, "bitwise_right_shift": B.SHR, "__lshift__": B.SHL,
     "__rshift__": B.SHR,
 }  # fmt: skip
 OTHERS: dict[str, Converter] = {
-    "abs": absolute, "add": _sum(B.ADD), "atan2": atan2,
-    "bitwise_not": bitwise_not, "clamp": clamp, "clip": clamp, "clamp_min": clamp,
-    "clamp_max": clamp, "div": div, "divide": div, "exp2": exp2, "expm1": expm1,
-    "floor_divide": floor_divide, "fmod": fmod, "ge": _swapped(B.LE), "greater": _swapped(B.LT),
-    "greater_equal": _swapped(B.LE), "gt": _swapped(B.LT),
-    "isfinite": isfinite, "isinf": _test(U.ISINF), "isnan": _test(U.ISNAN),
-    "log10": _log_base(10), "log1p": log1p, "log2": _log_base(2), "logical_and": _logical(B.AND),
-    "logical_not": logical_not, "logical_or": _logical(B.OR), "logical_xor": _logical(B.XOR),
-    "neg": negative, "pow": power, "reciprocal": reciprocal,
-    "round": round_decimals, "rsqrt": rsqrt, "rsub": rsub, "sign": sign, "signbit": signbit,
-    "square": square, "sub": _sum(B.SUB), "subtract": _sum(B.SUB), "true_divide": div,
-    "where": where,
+    "bitwise_not": lambda context, x: ~x, "logical_not": lambda context, x: ~x.cast(DType.BOOL),
+    "neg": lambda context, x: -x, "square": lambda context, x: x * x,
+    "reciprocal": lambda context, x: 1.0 / x.cast(context.dtype),
+    "rsqrt": lambda context, x: 1.0 / x.cast(context.dtype).sqrt(),
+    "floor_divide": lambda context, x, other: div(context, x, other, "floor"),
+    "abs": absolute, "add": _sum(B.ADD), "atan2": atan2, "clamp": clamp, "clip": clamp,
+    "clamp_min": clamp, "clamp_max": clamp, "div": div, "divide": div, "exp2": exp2,
+    "expm1": expm1, "ge": _swapped(B.LE), "greater": _swapped(B.LT),
+    "greater_equal": _swapped(B.LE), "gt": _swapped(B.LT), "isfinite": isfinite,
+    "isinf": _test(U.ISINF), "isnan": _test(U.ISNAN), "log10": _log_base(10), "log1p": log1p,
+    "log2": _log_base(2), "logical_and": _logical(B.AND), "logical_or": _logical(B.OR),
+    "logical_xor": _logical(B.XOR), "pow": power, "round": round_decimals, "rsub": rsub,
+    "sign": sign, "signbit": signbit, "sub": _sum(B.SUB), "subtract": _sum(B.SUB),
+    "true_divide": div, "where": where,
 }  # fmt: skip
 
 ELEMENTWISE: dict[str, Converter] = {

@@ -27,23 +27,11 @@ def _filled(value: Number) -> Converter:
     return convert
 
 
-def full_like(context: Context, x: Term, fill_value: Number = 0, **_: object) -> Term:
-    """One number, in the shape of a tensor."""
-    return full(context, x.shape, fill_value)
-
-
 def _filled_like(value: Number) -> Converter:
     def convert(context: Context, x: Term, **_: object) -> Term:
         return full(context, x.shape, value)
 
     return convert
-
-
-def new_full(
-    context: Context, x: Term, size: Sequence[int] = (), fill_value: Number = 0, **_: object
-) -> Term:
-    """As ``full``."""
-    return full(context, size, fill_value)
 
 
 def _new_filled(value: Number) -> Converter:
@@ -56,16 +44,6 @@ def _new_filled(value: Number) -> Converter:
 def fill(context: Context, x: Term, value: Term | Number = 0) -> Term:
     """One number in place of a tensor's."""
     return as_term(context, value, x.dtype).reshape().expand(*x.shape)
-
-
-def zero(context: Context, x: Term) -> Term:
-    """0 in place of a tensor's numbers."""
-    return fill(context, x, 0)
-
-
-def scalar_tensor(context: Context, s: Number, **_: object) -> Term:
-    """A number as a tensor."""
-    return as_term(context, s, context.dtype)
 
 
 def arange(
@@ -129,11 +107,6 @@ def convert_type(context: Context, x: Term, *_: object, **__: object) -> Term:
     return x.cast(context.dtype)
 
 
-def copy(context: Context, x: Term, src: Term, non_blocking: bool = False) -> Term:
-    """Another tensor's numbers in the type and shape of a tensor."""
-    return src.cast(x.dtype).expand(*x.shape)
-
-
 def native_dropout(
     context: Context, x: Term, p: float, train: bool | None = None
 ) -> tuple[Term, Term]:
@@ -146,7 +119,7 @@ def native_dropout(
 FACTORIES: dict[str, Converter] = {
     "aten._to_copy": convert_type,
     "aten.arange": arange,
-    "aten.copy": copy,
+    "aten.copy": lambda context, x, src, non_blocking=False: src.cast(x.dtype).expand(*x.shape),
     "aten.empty": _filled(0),
     "aten.empty_like": _filled_like(0),
     "aten.empty_permuted": _filled(0),
@@ -154,25 +127,25 @@ FACTORIES: dict[str, Converter] = {
     "aten.eye": eye,
     "aten.fill": fill,
     "aten.full": full,
-    "aten.full_like": full_like,
+    "aten.full_like": lambda context, x, fill_value=0, **_: full(context, x.shape, fill_value),
     "aten.linspace": linspace,
     "aten.native_dropout": native_dropout,
     "aten.new_empty": _new_filled(0),
     "aten.new_empty_strided": _new_filled(0),
-    "aten.new_full": new_full,
+    "aten.new_full": lambda context, x, size=(), fill_value=0, **_: full(context, size, fill_value),
     "aten.new_ones": _new_filled(1),
     "aten.new_zeros": _new_filled(0),
     "aten.one_hot": one_hot,
     "aten.ones": _filled(1),
     "aten.ones_like": _filled_like(1),
-    "aten.scalar_tensor": scalar_tensor,
+    "aten.scalar_tensor": lambda context, s, **_: as_term(context, s, context.dtype),
     "aten.to": convert_type,
     "aten.tril": _triangle(True),
     "aten.tril_indices": tril_indices,
     "aten.triu": _triangle(False),
     "aten.triu_indices": triu_indices,
     "aten.type_as": convert_type,
-    "aten.zero": zero,
+    "aten.zero": lambda context, x: fill(context, x, 0),
     "aten.zeros": _filled(0),
     "aten.zeros_like": _filled_like(0),
     "prims.convert_element_type": convert_type,

@@ -148,11 +148,6 @@ def masked_scatter(context: Context, x: Term, mask: Term, source: Term) -> Term:
     return flat.where(taken, x.reshape(-1), x.dtype).reshape(*x.shape)
 
 
-def take(context: Context, x: Term, index: Term) -> Term:
-    """Elements by their row-major numbers."""
-    return x.reshape(-1).take(index, 0)
-
-
 def nonzero(context: Context, x: Term) -> Term:
     """Where it is not 0, of a tensor that is known."""
     return context.term(np.argwhere(context.known_value(x)), DType.INT64)
@@ -179,6 +174,6 @@ INDEXING: dict[str, Converter] = {
     "aten.masked_fill": masked_fill,
     "aten.masked_scatter": masked_scatter,
     "aten.nonzero": nonzero,
-    "aten.take": take,
+    "aten.take": lambda context, x, index: x.reshape(-1).take(index, 0),
     "aten.take_along_dim": gather,
 }

@@ -5,31 +5,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ...graph.formulas import Term
 from .context import Context, Converter, Number
 from .views import axis_of
 
 __all__ = ["NUMBERS"]
-
-
-def size(context: Context, x: Term, dim: int) -> int:
-    """The size of a dimension."""
-    return x.shape[axis_of(dim, x.rank)]
-
-
-def numel(context: Context, x: Term) -> int:
-    """The number of elements."""
-    return x.tensor.type.elements
-
-
-def stride(context: Context, x: Term, dim: int) -> int:
-    """Elements between neighbours of a dimension, in row-major order."""
-    return math.prod(x.shape[axis_of(dim, x.rank) + 1 :])
-
-
-def storage_offset(context: Context, x: Term) -> int:
-    """Tensors begin where their storage does."""
-    return 0
 
 
 def _number(function: Callable[..., Any]) -> Converter:
@@ -68,8 +47,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 NUMBERS: dict[str, Converter] = {
     **{f"_operator.{name}": _number(getattr(operator, name)) for name in OPERATORS},
     **{name: _number(function) for name, function in FUNCTIONS.items()},
-    "aten.sym_numel": numel,
-    "aten.sym_size": size,
-    "aten.sym_storage_offset": storage_offset,
-    "aten.sym_stride": stride,
+    "aten.sym_numel": lambda context, x: x.tensor.type.elements,
+    "aten.sym_size": lambda context, x, dim: x.shape[axis_of(dim, x.rank)],
+    "aten.sym_storage_offset": lambda context, x: 0,
+    "aten.sym_stride": lambda context, x, dim: math.prod(x.shape[axis_of(dim, x.rank) + 1 :]),
 }

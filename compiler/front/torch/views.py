@@ -6,7 +6,6 @@ from operator import index
 
 import numpy as np
 
-from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term
 from ...graph.operators.elementwise import Bitcast
@@ -48,11 +47,6 @@ def view_as(context: Context, x: Term, other: Term) -> Term:
     return x.reshape(*other.shape)
 
 
-def view_dtype(context: Context, x: Term, dtype: DType) -> Term:
-    """The bits as another type of the same size."""
-    return context.emitted(Bitcast(dtype), x)
-
-
 def unflatten(context: Context, x: Term, dim: int, sizes: Sequence[int]) -> Term:
     """One dimension as several."""
     axis = axis_of(dim, x.rank)
@@ -70,11 +64,6 @@ def flatten(context: Context, x: Term, start_dim: int = 0, end_dim: int = -1) ->
     return x.reshape(*x.shape[:first], middle, *x.shape[last + 1 :])
 
 
-def permute(context: Context, x: Term, dims: Sequence[int]) -> Term:
-    """Dimension i is dimension ``dims[i]``."""
-    return x.transpose(*(axis_of(dim, x.rank) for dim in dims))
-
-
 def transpose(context: Context, x: Term, dim0: int, dim1: int) -> Term:
     """Two dimensions exchanged."""
     order = list(range(x.rank))
@@ -83,11 +72,6 @@ def transpose(context: Context, x: Term, dim0: int, dim1: int) -> Term:
     a, b = axis_of(dim0, x.rank), axis_of(dim1, x.rank)
     order[a], order[b] = order[b], order[a]
     return x.transpose(*order)
-
-
-def swapaxes(context: Context, x: Term, axis0: int, axis1: int) -> Term:
-    """Two dimensions exchanged."""
-    return transpose(context, x, axis0, axis1)
 
 
 def matrix_transpose(context: Context, x: Term) -> Term:
@@ -120,11 +104,6 @@ def expand(context: Context, x: Term, size: Sequence[int], implicit: bool = Fals
     return x.expand(*shape)
 
 
-def expand_as(context: Context, x: Term, other: Term) -> Term:
-    """In the shape of another tensor."""
-    return x.expand(*other.shape)
-
-
 def squeeze(context: Context, x: Term, dim: int | Sequence[int] | None = None) -> Term:
     """Without dimensions of 1, all or some."""
     if dim is None:
@@ -132,11 +111,6 @@ def squeeze(context: Context, x: Term, dim: int | Sequence[int] | None = None) -
     else:
         dims = tuple(axis_of(n, x.rank) for n in ((dim,) if isinstance(dim, int) else dim))
     return x.reshape(*(size for n, size in enumerate(x.shape) if size != 1 or n not in dims))
-
-
-def unsqueeze(context: Context, x: Term, dim: int) -> Term:
-    """A dimension of 1 more."""
-    return x.unsqueeze(axis_of(dim, x.rank + 1))
 
 
 def select(context: Context, x: Term, dim: int, index: int) -> Term:
@@ -270,7 +244,7 @@ VIEWS: dict[str, Converter] = {
     "aten.diagonal": diagonal,
     "aten.dropout": dropout,
     "aten.expand": expand,
-    "aten.expand_as": expand_as,
+    "aten.expand_as": lambda context, x, other: x.expand(*other.shape),
     "aten.feature_alpha_dropout": dropout,
     "aten.feature_dropout": dropout,
     "aten.flatten": flatten,
@@ -280,7 +254,7 @@ VIEWS: dict[str, Converter] = {
     "aten.movedim": movedim,
     "aten.narrow": narrow,
     "aten.numpy_T": numpy_t,
-    "aten.permute": permute,
+    "aten.permute": lambda context, x, dims: x.transpose(*(axis_of(dim, x.rank) for dim in dims)),
     "aten.ravel": flatten,
     "aten.reshape": view,
     "aten.reshape_as": view_as,
@@ -289,7 +263,7 @@ VIEWS: dict[str, Converter] = {
     "aten.split": split,
     "aten.split_with_sizes": split,
     "aten.squeeze": squeeze,
-    "aten.swapaxes": swapaxes,
+    "aten.swapaxes": lambda context, x, axis0, axis1: transpose(context, x, axis0, axis1),
     "aten.swapdims": transpose,
     "aten.t": matrix_transpose,
     "aten.tensor_split": tensor_split,
@@ -297,9 +271,9 @@ VIEWS: dict[str, Converter] = {
     "aten.unbind": unbind,
     "aten.unflatten": unflatten,
     "aten.unfold": unfold,
-    "aten.unsqueeze": unsqueeze,
+    "aten.unsqueeze": lambda context, x, dim: x.unsqueeze(axis_of(dim, x.rank + 1)),
     "aten.view": view,
-    "aten.view.dtype": view_dtype,
+    "aten.view.dtype": lambda context, x, dtype: context.emitted(Bitcast(dtype), x),
     "aten.view_as": view_as,
     "aten._unsafe_view": view,
 }

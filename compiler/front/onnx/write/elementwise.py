@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ....dtypes import DType
-from ....graph.operators.elementwise import Binary, Cast, Unary
+from ....graph.operators.elementwise import Binary, Unary
 from ....graph.operators.functions import COMPARISONS, BinaryFunction, UnaryFunction
 from .writing import Writing
 
@@ -14,7 +14,6 @@ __all__ = [
     "WIDE",
     "widened",
     "write_binary",
-    "write_cast",
     "write_multiply_add",
     "write_unary",
     "write_where",
@@ -161,11 +160,6 @@ def write_where(w: Writing, operator: object) -> str:
         return w.emit("Where", condition, a, b)
     wide = (w.cast(each, WIDE[dtype]) for each in (a, b))
     return w.cast(w.emit("Where", condition, *wide), dtype)
-
-
-def write_cast(w: Writing, operator: Cast) -> str:
-    """Another element type."""
-    return w.cast(w.node.inputs[0], operator.dtype)
 
 
 def write_multiply_add(w: Writing, operator: object) -> str:

@@ -13,51 +13,24 @@ from ....graph.operators.indexing import (
     ScatterNd,
 )
 from ....graph.operators.movement import (
-    Concatenate,
-    Expand,
-    Iota,
     PadTensor,
-    Reshape,
     Slice,
-    Tile,
-    Transpose,
 )
 from .writing import Writing
 
 __all__ = [
-    "write_concatenate",
-    "write_expand",
     "write_gather",
     "write_gather_elements",
     "write_gather_nd",
-    "write_iota",
     "write_pad",
-    "write_reshape",
     "write_scatter_elements",
     "write_scatter_nd",
     "write_slice",
-    "write_tile",
-    "write_transpose",
 ]
 
 BEFORE_FIRST = -(1 << 62)
 """The end of a slice that goes backwards and takes the first element."""
 REDUCTIONS = {ScatterFunction.REPLACE: "none", ScatterFunction.MULTIPLY: "mul"}
-
-
-def write_reshape(w: Writing, operator: Reshape) -> str:
-    """Another shape."""
-    return w.reshaped(w.node.inputs[0], operator.shape)
-
-
-def write_transpose(w: Writing, operator: Transpose) -> str:
-    """Dimensions in another order."""
-    return w.transposed(w.node.inputs[0], operator.permutation)
-
-
-def write_expand(w: Writing, operator: Expand) -> str:
-    """Elements repeated along dimensions of 1."""
-    return w.emit("Expand", w.node.inputs[0], w.integers(operator.shape))
 
 
 def write_slice(w: Writing, operator: Slice) -> str:
@@ -78,11 +51,6 @@ def write_slice(w: Writing, operator: Slice) -> str:
     return w.emit("Slice", x, *map(w.integers, (starts, ends, axes, steps)))
 
 
-def write_concatenate(w: Writing, operator: Concatenate) -> str:
-    """One after the other."""
-    return w.emit("Concat", *w.node.inputs, axis=operator.axis)
-
-
 def write_pad(w: Writing, operator: PadTensor) -> str:
     """More elements around."""
     x, value = w.node.inputs
@@ -90,16 +58,6 @@ def write_pad(w: Writing, operator: PadTensor) -> str:
     if operator.mode == "constant":
         return w.emit("Pad", x, widths, value)
     return w.emit("Pad", x, widths, mode=str(operator.mode))
-
-
-def write_tile(w: Writing, operator: Tile) -> str:
-    """The whole again and again."""
-    return w.emit("Tile", w.node.inputs[0], w.integers(operator.repeats))
-
-
-def write_iota(w: Writing, operator: Iota) -> str:
-    """A constant: it has no operand."""
-    return w.constant(operator.evaluate(())[0])
 
 
 def write_gather(w: Writing, operator: Gather) -> str:

@@ -16,7 +16,6 @@ __all__ = [
     "pool",
     "write_arg_reduce",
     "write_cumulative",
-    "write_determinant",
     "write_reduce",
     "write_softmax",
     "write_sort",
@@ -82,11 +81,6 @@ def write_sort(w: Writing, operator: Sort) -> tuple[str, ...]:
     count, largest = w.integers([operator.count]), int(operator.descending)
     values, places = w.emit_many(2, "TopK", wide, count, axis=-1, largest=largest, sorted=1)
     return (w.cast(values, dtype) if dtype in WIDE else values), places
-
-
-def write_determinant(w: Writing, operator: object) -> str:
-    """Determinants of square matrices."""
-    return w.emit("Det", w.node.inputs[0])
 
 
 def write_windows(w: Writing, operator: WindowReduce) -> str:
