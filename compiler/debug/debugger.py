@@ -139,7 +139,7 @@ class Debugger(Session):
         start = self._written(fault)
         for position in range(start, len(self.moments)):
             moment = self.moments[position]
-            if moment.event is not Event.ENDED or not self._writes_activation(moment.index):
+            if moment.event is not Event.ENDED or moment.index not in self.record.frames:
                 continue
             self.position = position + 1
             (state,) = self._opened.snapshots(self.launch, [moment.cycle + SETTLED])
@@ -157,6 +157,3 @@ class Debugger(Session):
             if moment.index == index and moment.event is Event.ENDED
         )
         return min(next(ends, fault.position), fault.position)
-
-    def _writes_activation(self, index: int) -> bool:
-        return index in self.record.frames
