@@ -80,14 +80,8 @@ class IntegerWinograd(TiledOutputs):
         x, u = require_inputs(self, inputs, 2)
         types = (x.dtype, u.dtype, x.rank, u.rank) == (DType.UINT8, DType.INT16, 5, 6)
         require(self, types, f"{x} and {u}", "uint8 of 5 dimensions and int16 of 6")
-        spatial = tuple(count * self.tile + KERNEL - 1 for count in self.tiles)
-        require(self, x.shape[2:4] == spatial, x, f"{spatial} positions")
-        blocks, block = x.shape[1], x.shape[4]
-        weights = (self.size**2, u.shape[1], blocks, block // 2, u.shape[4], 2)
-        require(self, u.shape == weights, u, f"weights {list(weights)}")
-        require(self, block % 2 == 0, x, "an even number of lanes")
-        shape = (x.shape[0], u.shape[1], self.rows, self.columns, u.shape[4])
-        return (TensorType(shape, DType.INT32),)
+        require(self, x.shape[4] % 2 == 0, x, "an even number of lanes")
+        return self.outputs(x, u, (x.shape[4] // 2, u.shape[4], 2), DType.INT32)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Transformed, multiplied and transformed back, modulo 2**32."""
@@ -95,14 +89,11 @@ class IntegerWinograd(TiledOutputs):
         whole = whole_transforms(self.tile)
         into = np.array(whole.matrices.input, np.int64)
         back = np.array(whole.matrices.output, np.int64)
-        size, (down, across) = self.size, self.tiles
-        windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(2, 3))
-        windows = windows[:, :, :: self.tile, :: self.tile].astype(np.int64)
+        windows = self.windows(x).astype(np.int64)
         v = np.einsum("pi,qj,ncyxlij->pqncyxl", into, into, windows, optimize=True)
         v = v.astype(np.int16).astype(np.int64).reshape(*v.shape[:-1], -1, 2)
-        u = u.reshape(size, size, *u.shape[1:]).astype(np.int64)
+        u = u.reshape(self.size, self.size, *u.shape[1:]).astype(np.int64)
         m = np.einsum("pqncyxlm,pqoclkm->pqnoyxk", v, u, optimize=True)
         y = np.einsum("ip,jq,pqnoyxk->noyixjk", back, back, m, optimize=True)
-        y = y.reshape(*y.shape[:2], down * self.tile, across * self.tile, y.shape[-1])
-        y = y[:, :, : self.rows, : self.columns].astype(np.int32) * np.int32(whole.inverse)
+        y = self.joined(y).astype(np.int32) * np.int32(whole.inverse)
         return (np.ascontiguousarray(y >> whole.shift),)

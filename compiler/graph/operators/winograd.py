@@ -122,6 +122,30 @@ class TiledOutputs:
         """Rows and columns of tiles."""
         return -(-self.rows // self.tile), -(-self.columns // self.tile)
 
+    def outputs(
+        self, x: TensorType, u: TensorType, lanes: tuple[int, ...], dtype: DType
+    ) -> tuple[TensorType, ...]:
+        """The result, of ``dtype``; lanes: the last dimensions of ``u``.
+
+        Raises GraphError for other shapes.
+        """
+        spatial = tuple(count * self.tile + KERNEL - 1 for count in self.tiles)
+        require(self, x.shape[2:4] == spatial, x, f"{spatial} positions")
+        weights = (self.size**2, u.shape[1], x.shape[1], *lanes)
+        require(self, u.shape == weights, u, f"weights {list(weights)}")
+        return (TensorType((x.shape[0], u.shape[1], self.rows, self.columns, u.shape[4]), dtype),)
+
+    def windows(self, x: Array) -> Array:
+        """Inputs of tiles, [N, C / B, rows, columns, B, T, T]."""
+        found = np.lib.stride_tricks.sliding_window_view(x, (self.size, self.size), axis=(2, 3))
+        return found[:, :, :: self.tile, :: self.tile]
+
+    def joined(self, y: Array) -> Array:
+        """The outputs of tiles [N, O / B, rows, tile, columns, tile, B] side by side."""
+        down, across = self.tiles
+        y = y.reshape(*y.shape[:2], down * self.tile, across * self.tile, y.shape[-1])
+        return y[:, :, : self.rows, : self.columns]
+
 
 @dataclass(frozen=True, slots=True)
 class Winograd(TiledOutputs):
@@ -140,25 +164,15 @@ class Winograd(TiledOutputs):
         x, u = require_inputs(self, inputs, 2)
         types = x.dtype == u.dtype == DType.FLOAT32 and x.rank == u.rank == 5
         require(self, types, f"{x} and {u}", "float32 of 5 dimensions")
-        spatial = tuple(count * self.tile + KERNEL - 1 for count in self.tiles)
-        require(self, x.shape[2:4] == spatial, x, f"{spatial} positions")
-        blocks, block = x.shape[1], x.shape[4]
-        weights = (self.size**2, u.shape[1], blocks, block, u.shape[4])
-        require(self, u.shape == weights, u, f"weights {list(weights)}")
-        shape = (x.shape[0], u.shape[1], self.rows, self.columns, u.shape[4])
-        return (TensorType(shape, DType.FLOAT32),)
+        return self.outputs(x, u, (x.shape[4], u.shape[4]), DType.FLOAT32)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Transformed, multiplied and transformed back in float32."""
         x, u = inputs
         matrices = transforms(self.tile)
         into, back = (np.array(matrix, np.float32) for matrix in (matrices.input, matrices.output))
-        size, (down, across) = self.size, self.tiles
-        windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(2, 3))
-        windows = windows[:, :, :: self.tile, :: self.tile]
-        v = np.einsum("pi,qj,ncyxlij->pqncyxl", into, into, windows, optimize=True)
-        u = u.reshape(size, size, *u.shape[1:])
+        v = np.einsum("pi,qj,ncyxlij->pqncyxl", into, into, self.windows(x), optimize=True)
+        u = u.reshape(self.size, self.size, *u.shape[1:])
         m = np.einsum("pqncyxl,pqoclk->pqnoyxk", v, u, optimize=True)
         y = np.einsum("ip,jq,pqnoyxk->noyixjk", back, back, m, optimize=True)
-        y = y.reshape(*y.shape[:2], down * self.tile, across * self.tile, y.shape[-1])
-        return (np.ascontiguousarray(y[:, :, : self.rows, : self.columns], np.float32),)
+        return (np.ascontiguousarray(self.joined(y), np.float32),)

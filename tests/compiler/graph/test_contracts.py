@@ -159,7 +159,7 @@ INT, FLOAT, HALF = (
         (Positions(4), (FLOAT,), "found float32"),
         (ArgReduce(ReduceFunction.MIN, 2), (FLOAT,), "dimension 2"),
         (Cumulative(ReduceFunction.SUM, -1), (FLOAT,), "dimension -1"),
-        (Concatenate(0), (FLOAT, INT), "one type but for dimension 0"),
+        (Concatenate(0), (FLOAT, INT), "one type except for dimension 0"),
     ],
 )
 def test_a_rule_refuses_what_would_mean_something_else(

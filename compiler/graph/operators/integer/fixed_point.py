@@ -15,16 +15,14 @@ from ....dtypes import DType
 from ...types import TensorType
 from ..protocol import Array, Opaque, require, require_inputs
 from .rules import (
-    Pads,
-    Pair,
     check,
     is_int8,
     require_exactly,
-    require_image,
     require_pair,
     sliding_windows,
     window_counts,
 )
+from .windows import PaddedWindows
 
 __all__ = [
     "AddFixed",
@@ -199,24 +197,19 @@ class MultiplyFixed(Opaque):
 
 
 @dataclass(frozen=True, slots=True)
-class AverageFixed(Opaque):
+class AverageFixed(PaddedWindows):
     """Mean of what of each window is in the image, rounded half away from zero, in low..high.
 
     int8[1, H, W, C] to int8[1, OH, OW, C].  unsigned: means are taken of the model's uint8 tensor,
     whose values are 128 more; low and high are of int8 nevertheless.
     """
 
-    kernel: Pair
-    strides: Pair
-    pads: Pads
     low: int
     high: int
     unsigned: bool = False
 
     def __post_init__(self) -> None:
-        check(self, min(self.kernel) >= 1, "a kernel of at least 1x1")
-        check(self, min(self.strides) >= 1, "strides of at least 1")
-        check(self, min(self.pads) >= 0, "pads of at least 0")
+        PaddedWindows.__post_init__(self)
         top, left, bottom, right = self.pads
         within = max(top, bottom) < self.kernel[0] and max(left, right) < self.kernel[1]
         check(self, within, "pads smaller than the kernel")
@@ -231,13 +224,6 @@ class AverageFixed(Opaque):
             stop = np.minimum(start + self.kernel[axis], shape[1 + axis])
             sides.append(stop - np.maximum(start, 0))
         return np.multiply.outer(*sides)
-
-    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """Raises GraphError when no window fits the image."""
-        (x,) = require_inputs(self, inputs, 1)
-        require_image(self, x)
-        height, width = window_counts(x.shape, self.kernel, self.strides, self.pads)
-        return (TensorType((1, height, width, x.shape[3]), DType.INT8),)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Sums and quotients in int64."""

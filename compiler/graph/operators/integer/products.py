@@ -210,7 +210,7 @@ class RowProducts(Opaque):
 def _kernel(operator: object, groups: int, inputs: tuple[TensorType, ...]) -> Pair:
     """Height and width of the weights, whose type must fit."""
     x, weights, bias = inputs
-    require_image(operator, x)
+    require_image(operator, (x,))
     fits = weights.dtype == DType.INT8 and len(weights.shape) == 4
     require(operator, fits, weights, "int8[O, KH, KW, C / groups]")
     out_channels, kernel_height, kernel_width, per_group = weights.shape

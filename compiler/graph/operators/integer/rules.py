@@ -65,10 +65,12 @@ def require_pair(operator: object, inputs: tuple[TensorType, ...]) -> TensorType
     return x
 
 
-def require_image(operator: object, x: TensorType) -> None:
-    """Raise GraphError unless ``x`` is int8[1, H, W, C]."""
+def require_image(operator: object, inputs: tuple[TensorType, ...]) -> TensorType:
+    """The only input.  Raises GraphError unless there is one, int8[1, H, W, C]."""
+    (x,) = require_inputs(operator, inputs, 1)
     fits = len(x.shape) == 4 and x.shape[0] == 1 and x.dtype == DType.INT8
     require(operator, fits, x, "int8[1, H, W, C]")
+    return x
 
 
 def window_counts(shape: tuple[int, ...], kernel: Pair, strides: Pair, pads: Pads) -> Pair:

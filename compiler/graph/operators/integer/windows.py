@@ -8,7 +8,7 @@ import numpy as np
 
 from ....dtypes import DType
 from ...types import TensorType
-from ..protocol import Array, Opaque, require, require_inputs
+from ..protocol import Array, Opaque, require
 from .rules import (
     F32,
     Pads,
@@ -20,12 +20,12 @@ from .rules import (
     window_counts,
 )
 
-__all__ = ["AveragePool2d", "MaxPool2d", "Pad", "Upsample2d"]
+__all__ = ["AveragePool2d", "MaxPool2d", "Pad", "PaddedWindows", "Upsample2d"]
 
 
 @dataclass(frozen=True, slots=True)
-class MaxPool2d(Opaque):
-    """Largest of each window; padding never wins.  int8[1, H, W, C] to int8."""
+class PaddedWindows(Opaque):
+    """A result for each window of an image: int8[1, H, W, C] to int8[1, OH, OW, C]."""
 
     kernel: Pair
     strides: Pair
@@ -38,10 +38,14 @@ class MaxPool2d(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when no window fits the image."""
-        (x,) = require_inputs(self, inputs, 1)
-        require_image(self, x)
+        x = require_image(self, inputs)
         height, width = window_counts(x.shape, self.kernel, self.strides, self.pads)
         return (TensorType((1, height, width, x.shape[3]), DType.INT8),)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool2d(PaddedWindows):
+    """Largest of each window; padding never wins.  int8[1, H, W, C] to int8."""
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Window by window, padded with the lowest value."""
@@ -60,8 +64,7 @@ class Upsample2d(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given an image."""
-        (x,) = require_inputs(self, inputs, 1)
-        require_image(self, x)
+        x = require_image(self, inputs)
         (down, across), (_, height, width, channels) = self.factors, x.shape
         return (TensorType((1, height * down, width * across, channels), DType.INT8),)
 
@@ -99,8 +102,7 @@ class AveragePool2d(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when the windows do not fit the image."""
-        (x,) = require_inputs(self, inputs, 1)
-        require_image(self, x)
+        x = require_image(self, inputs)
         row, column = self.start
         shape = (1, x.shape[1] - row, x.shape[2] - column, x.shape[3])
         most = window_counts(shape, self.kernel, self.strides, (0, 0, 0, 0))
@@ -133,8 +135,7 @@ class Pad(Opaque):
 
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Raises GraphError when it is not given an image."""
-        (x,) = require_inputs(self, inputs, 1)
-        require_image(self, x)
+        x = require_image(self, inputs)
         (top, left, bottom, right), (_, height, width, channels) = self.pads, x.shape
         shape = (1, top + height + bottom, left + width + right, channels)
         return (TensorType(shape, DType.INT8),)
