@@ -55,11 +55,7 @@ class LayerCheck:
 
 
 def check_layers(
-    model: object,
-    target: str | HardwareConfig,
-    device: str,
-    inputs: Arrays,
-    timing: Timing,
+    model: object, target: str | HardwareConfig, device: str, inputs: Arrays, timing: Timing
 ) -> Iterator[LayerCheck]:
     """Every layer of ``model``, in order, compiled for ``target`` and run on ``device``.
 
@@ -98,11 +94,7 @@ def _layer_checks(done: ModelCheck) -> Iterator[LayerCheck]:
 
 
 def _check_accelerated(
-    layers: Graph,
-    config: HardwareConfig,
-    device: str,
-    inputs: Arrays,
-    timing: Timing,
+    layers: Graph, config: HardwareConfig, device: str, inputs: Arrays, timing: Timing
 ) -> Iterator[LayerCheck]:
     """A program that gives what each layer makes, and the one that gives the outputs alone."""
     options = CompileOptions()

@@ -114,11 +114,7 @@ def _show(record: "Record", as_json: bool) -> None:
 
 
 def _zynq_project(
-    board: "ZynqBoard",
-    config: "HardwareConfig | None",
-    output: Path,
-    count: bool,
-    as_json: bool,
+    board: "ZynqBoard", config: "HardwareConfig | None", output: Path, count: bool, as_json: bool
 ) -> None:
     """Write a Vivado project, and count its cells where that is asked for."""
     from dataclasses import replace

@@ -41,11 +41,7 @@ __all__ = ["generate"]
     show_default=True,
 )
 @click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    help="Seed of the drawn tokens.",
-    show_default=True,
+    "--seed", type=click.IntRange(0), default=0, help="Seed of the drawn tokens.", show_default=True
 )
 @dimensions_option
 @click.option(

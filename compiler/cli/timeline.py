@@ -108,11 +108,7 @@ def _known(cycles: int | None) -> str:
 
 def _waits(entry: TimelineEntry, y: int, scale: float) -> Iterator[str]:
     """Hatched strips that end where the instruction begins."""
-    waited = {
-        "memory": entry.waited_memory,
-        "token": entry.waited_token,
-        "port": entry.waited_port,
-    }
+    waited = {"memory": entry.waited_memory, "token": entry.waited_token, "port": entry.waited_port}
     end = entry.start + 1
     for name in reversed(WAITED):
         cycles = waited[name]

@@ -32,11 +32,7 @@ def folded_bias(reference: Reference, convolution: Node) -> NDArray[np.int32]:
 
 
 def finish_cause(
-    session: Session,
-    reference: Reference,
-    layer: Layer,
-    result: Result,
-    bias: NDArray[np.int32],
+    session: Session, reference: Reference, layer: Layer, result: Result, bias: NDArray[np.int32]
 ) -> tuple[int, str] | None:
     """The sum is right: what is wrong after it."""
     node = next(n for n in layer.nodes if isinstance(n.operator, AnyRequantize))

@@ -261,11 +261,7 @@ class _Products:
 
 
 def _taps(
-    layout: TensorLayout,
-    place: Ints,
-    operator: Conv2d,
-    result: Result,
-    kernel: tuple[int, ...],
+    layout: TensorLayout, place: Ints, operator: Conv2d, result: Result, kernel: tuple[int, ...]
 ) -> Iterator[tuple[int, tuple[int, int, int, int, int]]]:
     """For each lane of an ACT word with a channel: row, column, channel, and row and column of the
     kernel that meet it for ``result``; -1 where none does.

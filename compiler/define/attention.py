@@ -178,9 +178,7 @@ class _Writer:
         if column is not None:
             value = Select(column, value, Constant(float("-inf"), F32))
         body = block(
-            Store(sum_, (), Constant(0.0, F32)),
-            loops(nest, add),
-            Store(self.score, (r, c), value),
+            Store(sum_, (), Constant(0.0, F32)), loops(nest, add), Store(self.score, (r, c), value)
         )
         return Allocate(sum_, body)
 

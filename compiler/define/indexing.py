@@ -58,10 +58,7 @@ def gather_elements(
 
 
 def scatter_elements(
-    operator: ScatterElements,
-    operands: Sequence[Operand],
-    results: Sequence[Result],
-    scope: Scope,
+    operator: ScatterElements, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """A copy, then the updates in order."""
     x, places, updates = operands
@@ -89,10 +86,7 @@ def gather_nd(operator: GatherNd, operands: Sequence[Operand], indices: Indices)
 
 
 def scatter_nd(
-    operator: ScatterNd,
-    operands: Sequence[Operand],
-    results: Sequence[Result],
-    scope: Scope,
+    operator: ScatterNd, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """A copy, then the updates in order."""
     x, places, updates = operands

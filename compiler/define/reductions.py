@@ -66,10 +66,7 @@ def reduce(
 
 
 def arg_reduce(
-    operator: ArgReduce,
-    operands: Sequence[Operand],
-    results: Sequence[Result],
-    scope: Scope,
+    operator: ArgReduce, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """The best element so far and where it was."""
     (x,), (result,) = operands, results
@@ -93,10 +90,7 @@ def arg_reduce(
 
 
 def cumulative(
-    operator: Cumulative,
-    operands: Sequence[Operand],
-    results: Sequence[Result],
-    scope: Scope,
+    operator: Cumulative, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """A running total along the axis, in order."""
     (x,), (result,) = operands, results

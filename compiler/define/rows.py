@@ -62,9 +62,7 @@ def softmax_rows(
         Store(sums, (), Constant(0.0, dtype)), each(weigh), Let(total, scale, each(finish))
     )
     body = block(
-        Store(best, (), Constant(float("-inf"), dtype)),
-        each(find),
-        Let(top, best[()], weighed),
+        Store(best, (), Constant(float("-inf"), dtype)), each(find), Let(top, best[()], weighed)
     )
     return loops(nest, Allocate(row, Allocate(best, Allocate(sums, body))))
 

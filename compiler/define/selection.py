@@ -5,18 +5,8 @@ from typing import Any
 
 from ..dtypes import DType
 from ..graph.operators.selection import SuppressOverlaps
-from ..loops.expressions import (
-    Binary,
-    BinaryFunction,
-    Buffer,
-    Constant,
-    Expr,
-    Select,
-    Variable,
-)
-from ..loops.expressions import (
-    Scope as MemoryScope,
-)
+from ..loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr, Select, Variable
+from ..loops.expressions import Scope as MemoryScope
 from ..loops.ir import Allocate, If, Let, Stmt, Store, block, loops
 from .operand import Anchor, Operand, Result, Scope, index, zero
 
@@ -24,10 +14,7 @@ __all__ = ["SELECTION"]
 
 
 def suppress(
-    operator: SuppressOverlaps,
-    operands: Sequence[Operand],
-    results: Sequence[Result],
-    scope: Scope,
+    operator: SuppressOverlaps, operands: Sequence[Operand], results: Sequence[Result], scope: Scope
 ) -> Stmt:
     """Boxes in the order of their scores, each against those chosen before."""
     boxes, scores, order, overlap, least = operands

@@ -165,9 +165,7 @@ class Sorter:
         entries = _least(index(2 * width), count - start)
         walk = Let(chosen, take_left, Let(place, Select(chosen, left[()], right[()]), move))
         body = block(
-            Store(left, (), start),
-            Store(right, (), middle),
-            loops(((step.name, entries),), walk),
+            Store(left, (), start), Store(right, (), middle), loops(((step.name, entries),), walk)
         )
         body = Let(end, _least(middle + width, count), body)
         body = Let(middle, _least(start + width, count), body)

@@ -42,8 +42,7 @@ def positions(
     each, clear = Variable(scope.fresh("i")), Variable(scope.fresh("i"))
     found = x[(each,)] & (count[()] < operator.count)
     keep = If(
-        found,
-        block(Store(result.buffer, (count[()],), each), Store(count, (), count[()] + 1)),
+        found, block(Store(result.buffer, (count[()],), each), Store(count, (), count[()] + 1))
     )
     body = block(
         loops(((clear.name, operator.count),), Store(result.buffer, (clear,), zero())),
@@ -82,8 +81,7 @@ def sort(
         chosen = block(fill, sorter.cleared(size), statement)
     place = Variable(scope.fresh("place"))
     give = block(
-        results[0].store((*rows, out), x[(*rows, place)]),
-        results[1].store((*rows, out), place),
+        results[0].store((*rows, out), x[(*rows, place)]), results[1].store((*rows, out), place)
     )
     give = Let(place, sorter.places[source][(out,)], give)
     body = sorter.allocated(block(chosen, loops(((out.name, count),), give)))
@@ -118,8 +116,7 @@ def _choose(
     look = block(
         Store(hit, (), Unary(UnaryFunction.NOT, full[()])),
         loops(
-            ((lane.name, chunk),),
-            Update(hit, (), BinaryFunction.OR, key(start + lane) < last[()]),
+            ((lane.name, chunk),), Update(hit, (), BinaryFunction.OR, key(start + lane) < last[()])
         ),
         If(
             hit[()],
@@ -151,7 +148,4 @@ def _true() -> Expr:
     return Constant(True, DType.BOOL)
 
 
-SORTING: Mapping[type[Any], Anchor] = {
-    sorting.Positions: positions,
-    sorting.Sort: sort,
-}
+SORTING: Mapping[type[Any], Anchor] = {sorting.Positions: positions, sorting.Sort: sort}

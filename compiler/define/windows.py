@@ -105,7 +105,4 @@ def _window(
     return tuple(taps), tuple(where), inside
 
 
-WINDOWS: Mapping[type[Any], Anchor] = {
-    WindowArgMax: window_argmax,
-    WindowReduce: window_reduce,
-}
+WINDOWS: Mapping[type[Any], Anchor] = {WindowArgMax: window_argmax, WindowReduce: window_reduce}

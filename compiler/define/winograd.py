@@ -128,10 +128,7 @@ class _Winograd:
             value = self.finished(values[i][j])
             stored = self.result.store((image, channel, top + i, left + j, lane), value)
             condition: Expr | None = None
-            for place, step, outputs in (
-                (top, i, operator.rows),
-                (left, j, operator.columns),
-            ):
+            for place, step, outputs in ((top, i, operator.rows), (left, j, operator.columns)):
                 if step >= outputs % tile > 0:
                     test = place + step < outputs
                     condition = test if condition is None else condition & test

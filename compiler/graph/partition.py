@@ -14,16 +14,7 @@ from ..dtypes import DType
 from .ir import Graph, Node
 from .passes.eliminate_dead import EliminateDead
 
-__all__ = [
-    "Costs",
-    "Piece",
-    "Placed",
-    "Placement",
-    "Plan",
-    "Refusal",
-    "cut",
-    "place_nodes",
-]
+__all__ = ["Costs", "Piece", "Placed", "Placement", "Plan", "Refusal", "cut", "place_nodes"]
 
 
 FEW = 3

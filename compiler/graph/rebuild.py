@@ -112,9 +112,7 @@ def replaced(graph: Graph, found: Mapping[str, tuple[TensorOperator, tuple[str, 
 
 
 def with_formulas(
-    graph: Graph,
-    found: Mapping[str, Found],
-    formula: Callable[[Node, Found, Terms], Term],
+    graph: Graph, found: Mapping[str, Found], formula: Callable[[Node, Found, Terms], Term]
 ) -> Graph:
     """The graph in which formulas give the outputs ``found``; ``graph`` itself where it has none.
 

@@ -8,19 +8,7 @@ from .affine import Linear
 from .bounds import Bounds
 from .expressions import BinaryFunction, Buffer, Expr, Load, Select, Variable
 from .intrinsic import PREFETCH, Intrinsic
-from .ir import (
-    Allocate,
-    Block,
-    For,
-    If,
-    Invoke,
-    Let,
-    Region,
-    Stmt,
-    Store,
-    Update,
-    While,
-)
+from .ir import Allocate, Block, For, If, Invoke, Let, Region, Stmt, Store, Update, While
 from .rewrite import substitute_expr
 from .simplify import Simplifier
 from .traverse import loads, operands, written

@@ -117,10 +117,7 @@ class _Compiler:
     """Turns statements and expressions into Python closures over an environment and a memory."""
 
     def __init__(
-        self,
-        name: str,
-        shuffle: random.Random | None,
-        intrinsics: Mapping[str, Intrinsic],
+        self, name: str, shuffle: random.Random | None, intrinsics: Mapping[str, Intrinsic]
     ) -> None:
         self.name = name
         self.shuffle = shuffle

@@ -2,11 +2,7 @@
 
 from ..dtypes import DType
 from ..errors import GraphError
-from .expressions import (
-    Buffer,
-    Scope,
-    Variable,
-)
+from .expressions import Buffer, Scope, Variable
 from .ir import (
     Allocate,
     Block,

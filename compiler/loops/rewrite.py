@@ -17,19 +17,7 @@ from .expressions import (
     Unary,
     Variable,
 )
-from .ir import (
-    Allocate,
-    Block,
-    For,
-    If,
-    Invoke,
-    Let,
-    Stmt,
-    Store,
-    Update,
-    While,
-    block,
-)
+from .ir import Allocate, Block, For, If, Invoke, Let, Stmt, Store, Update, While, block
 from .traverse import fold, operands
 
 __all__ = [
@@ -70,9 +58,7 @@ def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def map_expr(
-    expr: Expr,
-    change: Callable[[Expr], Expr],
-    memo: dict[int, tuple[Expr, Expr]] | None = None,
+    expr: Expr, change: Callable[[Expr], Expr], memo: dict[int, tuple[Expr, Expr]] | None = None
 ) -> Expr:
     """Every node, operands first, replaced by ``change(node with its new operands)``."""
     return fold(expr, lambda node, new: change(with_operands(node, new)), memo)

@@ -25,19 +25,7 @@ from .expressions import (
     Variable,
 )
 from .intrinsic import Intrinsic
-from .ir import (
-    Allocate,
-    For,
-    Function,
-    If,
-    Invoke,
-    Let,
-    LoopKind,
-    Stmt,
-    Store,
-    Update,
-    While,
-)
+from .ir import Allocate, For, Function, If, Invoke, Let, LoopKind, Stmt, Store, Update, While
 from .legality import describe, race
 from .simplify import Simplifier
 from .text import expr_to_text, statement_to_text

@@ -56,11 +56,7 @@ def _buffers(graph: Graph, names: tuple[str, ...]) -> tuple[Buffer, ...]:
 
 
 def _items(
-    body: Body,
-    inputs: Mapping[str, Operand],
-    outputs: Sequence[Operand],
-    memory: Place,
-    depth: int,
+    body: Body, inputs: Mapping[str, Operand], outputs: Sequence[Operand], memory: Place, depth: int
 ) -> tuple[Item, ...]:
     """The calls of a graph with their arguments.
 

@@ -18,9 +18,7 @@ class Bounded:
 
 
 def keep_within(
-    bound: float,
-    order: Sequence[frozenset[str]],
-    drop_of: Callable[[frozenset[str]], float],
+    bound: float, order: Sequence[frozenset[str]], drop_of: Callable[[frozenset[str]], float]
 ) -> Bounded:
     """The first of ``order``, sets of layers from small to large, whose drop is at most ``bound``.
 

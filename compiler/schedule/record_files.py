@@ -19,12 +19,7 @@ from dovetail.runtime.files import write_whole
 
 from ..errors import ScheduleError
 
-__all__ = [
-    "SHIPPED",
-    "Entry",
-    "read_entries",
-    "write_entries",
-]
+__all__ = ["SHIPPED", "Entry", "read_entries", "write_entries"]
 
 VERSION = 2
 """1 had decisions in place of steps."""

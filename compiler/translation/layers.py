@@ -291,10 +291,7 @@ def _pool(pool: Any, x: Symbols) -> Symbols:
     else:
         row, column = pool.start
     (height, width), (sy, sx) = x.values.shape[1:3], pool.strides
-    size = (
-        (height - row - pool.kernel[0]) // sy + 1,
-        (width - column - pool.kernel[1]) // sx + 1,
-    )
+    size = ((height - row - pool.kernel[0]) // sy + 1, (width - column - pool.kernel[1]) // sx + 1)
     if getattr(pool, "size", None):
         size = pool.size
     parts: list[Symbols] = []

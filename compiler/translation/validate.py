@@ -38,10 +38,7 @@ class Validated:
 
 
 def validate(
-    graph: Graph,
-    part: AcceleratorPart,
-    program: Sequence[Instruction] | None = None,
-    seed: int = 0,
+    graph: Graph, part: AcceleratorPart, program: Sequence[Instruction] | None = None, seed: int = 0
 ) -> Validated:
     """Show that every element of every output is the function of the inputs that ``graph`` says.
 

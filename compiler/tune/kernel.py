@@ -57,13 +57,7 @@ class Setting:
 def _compiler_digest() -> str:
     """Hash of the sources that decide what a record becomes."""
     digest, compiler = hashlib.sha256(), Path(__file__).parents[1]
-    for folder in (
-        "define",
-        "loops",
-        "schedule/steps",
-        "schedule/rules/cpu",
-        "targets/cpu/llvm",
-    ):
+    for folder in ("define", "loops", "schedule/steps", "schedule/rules/cpu", "targets/cpu/llvm"):
         for path in sorted((compiler / folder).glob("*.py")):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -115,10 +115,7 @@ class CpuSubject:
         calls = layers.calls(layers.default)
         if not all(key in defaults for key in calls):
             return 0.0, 0.0
-        return (
-            layers.total(defaults, layers.default),
-            layers.total(costs, layers.chosen(costs)),
-        )
+        return (layers.total(defaults, layers.default), layers.total(costs, layers.chosen(costs)))
 
     def worth(self) -> float:
         return 0.985

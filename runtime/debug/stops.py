@@ -13,16 +13,7 @@ from ..errors import InputError
 from .moments import Event, Moment
 from .shadow import Footprints, Space
 
-__all__ = [
-    "AtCycle",
-    "AtInstruction",
-    "AtLayer",
-    "AtToken",
-    "Run",
-    "Stop",
-    "Watch",
-    "positions",
-]
+__all__ = ["AtCycle", "AtInstruction", "AtLayer", "AtToken", "Run", "Stop", "Watch", "positions"]
 
 
 @dataclass(frozen=True, slots=True)

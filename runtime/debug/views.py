@@ -113,10 +113,7 @@ def view_tensor(record: Record, number: int, state: MachineState, shadow: Shadow
 
 
 def _put(
-    values: NDArray[np.int8],
-    present: NDArray[np.bool_],
-    elements: Elements,
-    data: NDArray[np.int8],
+    values: NDArray[np.int8], present: NDArray[np.bool_], elements: Elements, data: NDArray[np.int8]
 ) -> None:
     known = elements.known
     place = elements.row[known], elements.column[known], elements.channel[known]

@@ -91,12 +91,7 @@ class Profile:
             last = first + part.count == len(self.program)
             end = self.cycles if last else max(entry.end for entry in entries) + 1
             held = memory_map(
-                self.program[mine],
-                entries,
-                part.written,
-                part.present,
-                self.config,
-                (begin, end),
+                self.program[mine], entries, part.written, part.present, self.config, (begin, end)
             )
             for name, holdings in held.items():
                 found.setdefault(name, []).extend(holdings)

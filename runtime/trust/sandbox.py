@@ -53,10 +53,7 @@ class SandboxLimits:
 
 
 def run_sandboxed(
-    module: Module,
-    inputs: Any,
-    device: str = "",
-    limits: SandboxLimits | None = None,
+    module: Module, inputs: Any, device: str = "", limits: SandboxLimits | None = None
 ) -> RunResult:
     """Run ``module`` once in a process of its own, on a device by its name, or the default one.
 

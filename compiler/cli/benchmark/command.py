@@ -30,16 +30,8 @@ MB: the process at its largest; of accelerators their DRAM."""
 @click.option(
     "--target", "targets", multiple=True, help="Accelerator; may be repeated.  [default: vta]"
 )
-@click.option(
-    "--mhz",
-    type=POSITIVE,
-    help="Clock of accelerators.  Default: their own.",
-)
-@click.option(
-    "--data",
-    type=PATH,
-    help="Inputs, as for dovetail quantize.  Default: random ones.",
-)
+@click.option("--mhz", type=POSITIVE, help="Clock of accelerators.  Default: their own.")
+@click.option("--data", type=PATH, help="Inputs, as for dovetail quantize.  Default: random ones.")
 @click.option(
     "--samples",
     default=32,

@@ -4,14 +4,7 @@ from collections.abc import Callable
 
 from dovetail.isa.memories import Unit
 from dovetail.runtime.debug.moments import Event
-from dovetail.runtime.debug.stops import (
-    AtCycle,
-    AtInstruction,
-    AtLayer,
-    AtToken,
-    Stop,
-    parse_space,
-)
+from dovetail.runtime.debug.stops import AtCycle, AtInstruction, AtLayer, AtToken, Stop, parse_space
 from dovetail.runtime.debug.walk import Place
 from dovetail.runtime.errors import InputError
 

@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from ...quantize.accuracy import Accuracy
     from ...quantize.loss import Loss
 
-__all__ = [
-    "accuracy_json",
-    "accuracy_table",
-    "comparison_table",
-    "loss_json",
-    "loss_table",
-]
+__all__ = ["accuracy_json", "accuracy_table", "comparison_table", "loss_json", "loss_table"]
 
 WORST = 10
 """Rows in a table."""

@@ -91,11 +91,7 @@ def tune(
 
     chosen = find_target(target)
     options = Options(
-        seconds=60 * minutes,
-        trials=trials,
-        workers=jobs or 1,
-        scheduler=scheduler,
-        seed=seed,
+        seconds=60 * minutes, trials=trials, workers=jobs or 1, scheduler=scheduler, seed=seed
     )
     with progress(f"reading {model.name}"):
         loaded = store_model(model)

@@ -108,11 +108,7 @@ class ImportContext(LimitedEmitter):
         return self._emit(operator, inputs, None, fold)
 
     def _emit(
-        self,
-        operator: TensorOperator,
-        inputs: Sequence[Tensor],
-        narrow: Narrow | None,
-        fold: bool,
+        self, operator: TensorOperator, inputs: Sequence[Tensor], narrow: Narrow | None, fold: bool
     ) -> tuple[Tensor, ...]:
         known = fold and self.folds(operator, inputs)
         stays = isinstance(operator, DequantizeLinear) or any(

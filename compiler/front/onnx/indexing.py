@@ -6,12 +6,7 @@ import numpy as np
 
 from ...dtypes import DType
 from ...graph.formulas import Term, concatenate
-from ...graph.operators.indexing import (
-    GatherNd,
-    ScatterElements,
-    ScatterFunction,
-    ScatterNd,
-)
+from ...graph.operators.indexing import GatherNd, ScatterElements, ScatterFunction, ScatterNd
 from ...graph.operators.movement import Iota
 from ...graph.operators.sorting import Positions, Sort
 from .context import Converter, ImportContext

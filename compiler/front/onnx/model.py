@@ -186,10 +186,7 @@ class _Walker:
         return outside(self.context, node, inputs)
 
     def call(
-        self,
-        function: onnx.FunctionProto,
-        proto: onnx.NodeProto,
-        inputs: tuple[Value | None, ...],
+        self, function: onnx.FunctionProto, proto: onnx.NodeProto, inputs: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         """The outputs of a function's body."""
         arguments = {

@@ -98,13 +98,7 @@ def _state(
 
 
 def _direction(
-    context: ImportContext,
-    inputs: Inputs,
-    operator: Recurrence,
-    d: int,
-    x: Term,
-    w: Term,
-    r: Term,
+    context: ImportContext, inputs: Inputs, operator: Recurrence, d: int, x: Term, w: Term, r: Term
 ) -> list[Term]:
     """Projected input, recurrent weights, and bias or peepholes of one direction."""
     cell, hidden = operator.cell, r.shape[2]

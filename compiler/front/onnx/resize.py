@@ -197,7 +197,4 @@ def convert_upsample(context: ImportContext, node: OnnxNode, inputs: Inputs) -> 
     return (result.tensor,)
 
 
-RESIZE: dict[str, Converter] = {
-    "Resize": convert_resize,
-    "Upsample": convert_upsample,
-}
+RESIZE: dict[str, Converter] = {"Resize": convert_resize, "Upsample": convert_upsample}

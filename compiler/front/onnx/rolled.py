@@ -53,10 +53,7 @@ def roll_if(
     ]:
         return None
     results = tuple(
-        with_narrow(
-            scalar(ctx, 0, each.type.dtype).expand(*each.type.shape).tensor,
-            each.narrow,
-        )
+        with_narrow(scalar(ctx, 0, each.type.dtype).expand(*each.type.shape).tensor, each.narrow)
         for each in first.outputs
     )
     for branch, guard in ((first, condition), (second, (~Term(ctx, condition)).tensor)):
@@ -161,9 +158,7 @@ class _Body:
         self.slices = tuple(
             with_narrow(
                 _input(
-                    self.inner,
-                    f"slice{place}",
-                    TensorType(each.type.shape[1:], each.type.dtype),
+                    self.inner, f"slice{place}", TensorType(each.type.shape[1:], each.type.dtype)
                 ),
                 each.narrow,
             )

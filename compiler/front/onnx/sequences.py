@@ -6,14 +6,7 @@ import numpy as np
 
 from ...errors import UnsupportedOperatorError
 from ...graph.formulas import concatenate
-from .context import (
-    Converter,
-    ImportContext,
-    OptionalValue,
-    TensorSequence,
-    Value,
-    optional,
-)
+from .context import Converter, ImportContext, OptionalValue, TensorSequence, Value, optional
 from .control import stack
 from .inputs import normalise_axis, terms
 from .node import OnnxNode

@@ -85,11 +85,7 @@ def logit(context: Context, x: Term, eps: float | None = None) -> Term:
 
 
 def softmax(
-    context: Context,
-    x: Term,
-    dim: int,
-    half_to_float: bool = False,
-    dtype: DType | None = None,
+    context: Context, x: Term, dim: int, half_to_float: bool = False, dtype: DType | None = None
 ) -> Term:
     """``exp(x - max)`` over its sum."""
     if x.rank == 0:
@@ -100,11 +96,7 @@ def softmax(
 
 
 def log_softmax(
-    context: Context,
-    x: Term,
-    dim: int,
-    half_to_float: bool = False,
-    dtype: DType | None = None,
+    context: Context, x: Term, dim: int, half_to_float: bool = False, dtype: DType | None = None
 ) -> Term:
     """``x - max - log(sum(exp(x - max)))``."""
     if x.rank == 0:

@@ -14,10 +14,7 @@ __all__ = ["COLUMNS"]
 
 
 def _columns(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    dilation: Sequence[int],
-    stride: Sequence[int],
+    sizes: Sequence[int], kernel: Sequence[int], dilation: Sequence[int], stride: Sequence[int]
 ) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], tuple[int, ...]]:
     """Places in a plane of the elements of each window: [elements, windows]; windows by axis."""
     lines, counts = [], []
@@ -83,7 +80,4 @@ def col2im(
     return result
 
 
-COLUMNS: dict[str, Converter] = {
-    "aten.col2im": col2im,
-    "aten.im2col": im2col,
-}
+COLUMNS: dict[str, Converter] = {"aten.col2im": col2im, "aten.im2col": im2col}

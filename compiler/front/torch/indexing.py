@@ -7,11 +7,7 @@ import numpy as np
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate
-from ...graph.operators.indexing import (
-    GatherNd,
-    ScatterFunction,
-    ScatterNd,
-)
+from ...graph.operators.indexing import GatherNd, ScatterFunction, ScatterNd
 from ...graph.operators.reductions import Cumulative, ReduceFunction
 from .context import Context, Converter, Number
 from .promotion import as_term

@@ -50,10 +50,7 @@ def roll(context: Context, x: Term, shifts: Sequence[int], dims: Sequence[int] =
 
 
 def pad_by(
-    x: Term,
-    pad: Sequence[int],
-    mode: PadMode = PadMode.CONSTANT,
-    value: Number = 0,
+    x: Term, pad: Sequence[int], mode: PadMode = PadMode.CONSTANT, value: Number = 0
 ) -> Term:
     """Before and after, the last dimension first; a negative number cuts."""
     widths = [(0, 0)] * (x.rank - len(pad) // 2)

@@ -212,11 +212,7 @@ def _running(function: ReduceFunction) -> Converter:
 
 
 def sort(
-    context: Context,
-    x: Term,
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool | None = None,
+    context: Context, x: Term, dim: int = -1, descending: bool = False, stable: bool | None = None
 ) -> tuple[Term, Term]:
     """In order along a dimension, and where elements were."""
     if not x.rank:
@@ -233,23 +229,14 @@ def _sorted(context: Context, x: Term, count: int, dim: int, descending: bool) -
 
 
 def argsort(
-    context: Context,
-    x: Term,
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool = False,
+    context: Context, x: Term, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Term:
     """Where elements would come from in order."""
     return sort(context, x, dim, descending)[1]
 
 
 def topk(
-    context: Context,
-    x: Term,
-    k: int,
-    dim: int = -1,
-    largest: bool = True,
-    in_order: bool = True,
+    context: Context, x: Term, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> tuple[Term, Term]:
     """The ``k`` largest or smallest, in order."""
     if not x.rank:

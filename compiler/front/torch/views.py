@@ -170,11 +170,7 @@ def chunk(context: Context, x: Term, chunks: int, dim: int = 0) -> tuple[Term, .
 
 
 def tensor_split(
-    context: Context,
-    x: Term,
-    sections: int = 1,
-    dim: int = 0,
-    indices: Sequence[int] | None = None,
+    context: Context, x: Term, sections: int = 1, dim: int = 0, indices: Sequence[int] | None = None
 ) -> tuple[Term, ...]:
     """Parts whose sizes differ by 1 at most, or that begin at indices."""
     axis = axis_of(dim, x.rank)

@@ -242,8 +242,7 @@ class _Writer:
             return stmt
 
         return block(
-            self.each_row("high.row", before),
-            _written_out("high.score", self.score.shape[3:], one),
+            self.each_row("high.row", before), _written_out("high.score", self.score.shape[3:], one)
         )
 
     def scored(
@@ -350,8 +349,7 @@ class _Writer:
                 return If(row < size, stored) if size % self.shape.rows else stored
 
             return block(
-                self.each_row("end.row", inverse),
-                _written_out("end.acc", self.acc.shape[3:], one),
+                self.each_row("end.row", inverse), _written_out("end.acc", self.acc.shape[3:], one)
             )
 
         return block(self.of_rows("row_sum", self.total, self.part), self.threads("end", finish))

@@ -4,15 +4,7 @@ from dataclasses import dataclass
 
 from ...errors import ScheduleError
 from ...loops.affine import linear
-from ...loops.expressions import (
-    Binary,
-    BinaryFunction,
-    Buffer,
-    Load,
-    Scope,
-    Variable,
-    as_index,
-)
+from ...loops.expressions import Binary, BinaryFunction, Buffer, Load, Scope, Variable, as_index
 from ...loops.ir import Invoke, LoopKind, Region, Stmt, loops
 from ...loops.rewrite import substitute_expr
 from ...loops.traverse import variables

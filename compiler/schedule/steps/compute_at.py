@@ -7,11 +7,7 @@ from ...dtypes import DType
 from ...errors import ScheduleError
 from ...loops.accesses import accesses
 from ...loops.bounds import Bounds
-from ...loops.expressions import (
-    Buffer,
-    Constant,
-    Variable,
-)
+from ...loops.expressions import Buffer, Constant, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, If, Stmt, block
 from ...loops.regions import Box, box_of

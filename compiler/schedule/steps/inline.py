@@ -6,11 +6,7 @@ from dataclasses import dataclass, replace
 from ...errors import ScheduleError
 from ...loops.accesses import Access, accesses
 from ...loops.bounds import Bounds
-from ...loops.expressions import (
-    Expr,
-    Load,
-    Variable,
-)
+from ...loops.expressions import Expr, Load, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, Invoke, Let, Stmt, Store, block
 from ...loops.rewrite import map_expr, map_statement, substitute_expr

@@ -8,11 +8,7 @@ from ...errors import ScheduleError
 from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import For, Function, If, LoopKind, block
-from ...loops.legality import (
-    FREE,
-    describe,
-    race,
-)
+from ...loops.legality import FREE, describe, race
 from ...loops.rewrite import substitute
 from ...loops.simplify import Simplifier
 from ...loops.traverse import variables

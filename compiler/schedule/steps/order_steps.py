@@ -7,12 +7,7 @@ from ...errors import ScheduleError
 from ...loops.expressions import Load, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Block, For, Function, If, Let, Stmt, block
-from ...loops.legality import (
-    describe,
-    fission_conflict,
-    join_conflict,
-    reorder_conflict,
-)
+from ...loops.legality import describe, fission_conflict, join_conflict, reorder_conflict
 from ...loops.rewrite import substitute
 from ...loops.traverse import expressions, variables
 from .site import check_extents, find, find_loop, loop_names, named_loop

@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...errors import ScheduleError
-from ...loops.expressions import (
-    Buffer,
-    Constant,
-    Expr,
-    Load,
-    Scope,
-    Variable,
-    as_index,
-)
+from ...loops.expressions import Buffer, Constant, Expr, Load, Scope, Variable, as_index
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, For, Function, LoopKind, Stmt, Store, Update, block, loops
 from ...loops.legality import band_conflict, describe

@@ -9,15 +9,7 @@ from ...errors import ScheduleError
 from ...loops.accesses import Access, accesses
 from ...loops.arithmetic import integer_limits
 from ...loops.bounds import Bounds
-from ...loops.expressions import (
-    BinaryFunction,
-    Buffer,
-    Constant,
-    Expr,
-    Load,
-    Scope,
-    Variable,
-)
+from ...loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Scope, Variable
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, For, Function, If, Let, Stmt, Store, Update, block, loops
 from ...loops.regions import Box, box_of, covers

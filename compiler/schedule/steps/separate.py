@@ -7,17 +7,7 @@ from ...errors import ScheduleError
 from ...loops.affine import Linear, linear
 from ...loops.expressions import Buffer, Constant, Expr, Load, Scope, Select, Variable
 from ...loops.intrinsic import Intrinsic
-from ...loops.ir import (
-    Allocate,
-    Block,
-    For,
-    Function,
-    Stmt,
-    Store,
-    Update,
-    block,
-    loops,
-)
+from ...loops.ir import Allocate, Block, For, Function, Stmt, Store, Update, block, loops
 from ...loops.rewrite import map_expr
 from ...loops.traverse import loads, variables, written
 from .guards import at_least_zero, conjuncts, guard, together

@@ -4,15 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import ScheduleError
-from ...loops.expressions import (
-    BinaryFunction,
-    Buffer,
-    Constant,
-    Load,
-    Scope,
-    Variable,
-    as_index,
-)
+from ...loops.expressions import BinaryFunction, Buffer, Constant, Load, Scope, Variable, as_index
 from ...loops.intrinsic import Intrinsic
 from ...loops.ir import Allocate, Block, For, Function, Stmt, Store, Update, block, loops
 from ...loops.rewrite import substitute

@@ -22,9 +22,7 @@ from ...graph.ir import Graph
 from ...graph.operators.integer.conversions import Quantize
 from ...graph.passes.expand_integers.expand import is_integer
 from ...graph.passes.integer_layers.prepare import with_integer_layers
-from ...graph.passes.integer_layers.recognition import (
-    recognise,
-)
+from ...graph.passes.integer_layers.recognition import recognise
 from ...graph.text import to_text
 from ...graph.verify import verify
 from ...options import CompileOptions, CpuOptions

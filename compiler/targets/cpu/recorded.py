@@ -18,12 +18,7 @@ from ...schedule.steps.schedule import Schedule, Step
 from ...schedule.steps.trace import replay
 from .llvm.intrinsics import INTRINSICS
 
-__all__ = [
-    "Kernel",
-    "recorded_kernel",
-    "schedule_kernel",
-    "tuned_kernel",
-]
+__all__ = ["Kernel", "recorded_kernel", "schedule_kernel", "tuned_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +49,7 @@ Known = dict[tuple[Kind, str], Schedule]
 
 
 def tuned_kernel(
-    graph: Graph,
-    nodes: Sequence[Node],
-    machine: Machine,
-    records: Records,
-    known: Known,
+    graph: Graph, nodes: Sequence[Node], machine: Machine, records: Records, known: Known
 ) -> Kernel:
     """The kernel of a group by its record, if there is one that suits, or else by the rules.
 

@@ -195,9 +195,7 @@ def launches_of(program: Program) -> Launches:
 
 
 def _aligned(
-    kernels: Mapping[str, Kernel],
-    entries: Sequence[KernelEntry],
-    steps: Sequence[Launch | Repeat],
+    kernels: Mapping[str, Kernel], entries: Sequence[KernelEntry], steps: Sequence[Launch | Repeat]
 ) -> dict[str, Kernel]:
     """The kernels with the alignment that each parameter has in all launches.
 

@@ -39,9 +39,7 @@ WIDEST = 1024
 
 
 def corrected_weights(
-    calibrated: Calibrated,
-    decision: Decision,
-    options: QuantizeOptions,
+    calibrated: Calibrated, decision: Decision, options: QuantizeOptions
 ) -> dict[str, Weights]:
     """The weights of each contraction, by its output.
 

@@ -29,9 +29,7 @@ EQUALIZED = "/equalized"
 
 
 def equalize(
-    model: FloatModel,
-    shapes: Mapping[str, tuple[int, ...]],
-    samples: Iterable[Sample],
+    model: FloatModel, shapes: Mapping[str, tuple[int, ...]], samples: Iterable[Sample]
 ) -> FloatModel:
     """The model with channels of like ranges; ``samples`` show those of activations."""
     found = find_channels(model, shapes)
@@ -88,11 +86,7 @@ def _grouped(node: OnnxNode, weights: Array) -> Array:
 
 
 def _scaled(
-    model: FloatModel,
-    node: OnnxNode,
-    known: LayerRanges,
-    factors: Array,
-    made: dict[str, Array],
+    model: FloatModel, node: OnnxNode, known: LayerRanges, factors: Array, made: dict[str, Array]
 ) -> OnnxNode:
     """The node with weights and bias that take the factors; they are added to ``made``."""
     weights, bias = float_weights(model, node)

@@ -189,11 +189,7 @@ class LastSoftmax:
 
 
 def _reshape(
-    x: str,
-    out: str,
-    shape: tuple[int, ...],
-    nodes: list[OnnxNode],
-    constants: dict[str, Array],
+    x: str, out: str, shape: tuple[int, ...], nodes: list[OnnxNode], constants: dict[str, Array]
 ) -> None:
     constants[f"{out}/shape"] = np.array(shape)
     nodes.append(OnnxNode("Reshape", f"{out}:Reshape", (x, f"{out}/shape"), (out,), {}))

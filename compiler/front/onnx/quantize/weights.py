@@ -53,11 +53,7 @@ def nearest_weights(
     for node in contractions(model, decided):
         x_scale = scales[node.inputs[0]].scale
         found[node.outputs[0]] = integer_weights(
-            node,
-            *float_weights(model, node),
-            x_scale,
-            options,
-            shared_inputs(model, shapes, node),
+            node, *float_weights(model, node), x_scale, options, shared_inputs(model, shapes, node)
         )
     return found
 

@@ -10,14 +10,7 @@ from ....graph.operators.elementwise import Binary, Unary
 from ....graph.operators.functions import COMPARISONS, BinaryFunction, UnaryFunction
 from .writing import Writing
 
-__all__ = [
-    "WIDE",
-    "widened",
-    "write_binary",
-    "write_multiply_add",
-    "write_unary",
-    "write_where",
-]
+__all__ = ["WIDE", "widened", "write_binary", "write_multiply_add", "write_unary", "write_where"]
 
 WIDE = {
     DType.BOOL: DType.INT32,
@@ -32,11 +25,7 @@ WIDE = {
 }
 """The type in which others are computed: runtimes have code for few types of each operator."""
 
-UNARY = {
-    UnaryFunction.RINT: "Round",
-    UnaryFunction.ISNAN: "IsNaN",
-    UnaryFunction.ISINF: "IsInf",
-}
+UNARY = {UnaryFunction.RINT: "Round", UnaryFunction.ISNAN: "IsNaN", UnaryFunction.ISINF: "IsInf"}
 """ONNX's names where they are not the function's own with a capital."""
 BINARY = {
     BinaryFunction.ADD: "Add",

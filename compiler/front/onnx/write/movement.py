@@ -12,10 +12,7 @@ from ....graph.operators.indexing import (
     ScatterFunction,
     ScatterNd,
 )
-from ....graph.operators.movement import (
-    PadTensor,
-    Slice,
-)
+from ....graph.operators.movement import PadTensor, Slice
 from .writing import Writing
 
 __all__ = [

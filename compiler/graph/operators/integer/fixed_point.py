@@ -14,14 +14,7 @@ import numpy as np
 from ....dtypes import DType
 from ...types import TensorType
 from ..protocol import Array, Opaque, require, require_inputs
-from .rules import (
-    check,
-    is_int8,
-    require_exactly,
-    require_pair,
-    sliding_windows,
-    window_counts,
-)
+from .rules import check, is_int8, require_exactly, require_pair, sliding_windows, window_counts
 from .windows import PaddedWindows
 
 __all__ = [

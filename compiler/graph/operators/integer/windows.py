@@ -9,16 +9,7 @@ import numpy as np
 from ....dtypes import DType
 from ...types import TensorType
 from ..protocol import Array, Opaque, require
-from .rules import (
-    F32,
-    Pads,
-    Pair,
-    check,
-    is_int8,
-    require_image,
-    sliding_windows,
-    window_counts,
-)
+from .rules import F32, Pads, Pair, check, is_int8, require_image, sliding_windows, window_counts
 
 __all__ = ["AveragePool2d", "MaxPool2d", "Pad", "PaddedWindows", "Upsample2d"]
 

@@ -33,14 +33,7 @@ from ...operators.integer.norm import RowNorm
 from ...operators.integer.products import Conv2d, Dense, RowProducts
 from ...operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...operators.integer.softmax import RowSoftmax
-from ...operators.integer.values import (
-    Add,
-    Lookup,
-    Multiply,
-    Requantize,
-    Softmax,
-    WeightedAdd,
-)
+from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
 from ...operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...operators.table import INTEGER

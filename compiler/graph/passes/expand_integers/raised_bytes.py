@@ -9,14 +9,7 @@ import numpy as np
 from ....dtypes import DType
 from ...ir import Array, GraphBuilder
 from ...operators.contractions import contract
-from ...operators.elementwise import (
-    Binary,
-    BinaryFunction,
-    Bitcast,
-    Cast,
-    Unary,
-    UnaryFunction,
-)
+from ...operators.elementwise import Binary, BinaryFunction, Bitcast, Cast, Unary, UnaryFunction
 from ...operators.movement import Slice
 from ...operators.protocol import TensorOperator
 

@@ -29,12 +29,7 @@ from .values import (
     identity_order,
 )
 
-__all__ = [
-    "recognise_contract",
-    "recognise_convolution",
-    "recognise_transposed",
-    "with_bias",
-]
+__all__ = ["recognise_contract", "recognise_convolution", "recognise_transposed", "with_bias"]
 
 INT32_MAX = (1 << 31) - 1
 NCW_TO_NWC = (0, 2, 1)
@@ -53,12 +48,7 @@ def recognise_convolution(state: State, node: Node) -> Value:
         raise UnrecognisedError(f"expansions {list(operator.expansions)}; required 1")
     (down, across), (tall, wide) = operator.strides, operator.dilations
     convolution = Conv2d(
-        (down, across),
-        _sides(operator.pads),
-        operator.groups,
-        x.zero_point,
-        zero,
-        (tall, wide),
+        (down, across), _sides(operator.pads), operator.groups, x.zero_point, zero, (tall, wide)
     )
     return _image_sums(state, node, convolution, x, w, weights)
 
@@ -88,12 +78,7 @@ def recognise_transposed(state: State, node: Node) -> Value:
     weights = _apart(weights, operator.dilations, zero)
     (down, across), (more, wider) = operator.strides, operator.added
     convolution = ConvTranspose2d(
-        (down, across),
-        _sides(operator.pads),
-        (more, wider),
-        operator.groups,
-        x.zero_point,
-        zero,
+        (down, across), _sides(operator.pads), (more, wider), operator.groups, x.zero_point, zero
     )
     return _image_sums(state, node, convolution, x, w, weights)
 

@@ -119,12 +119,7 @@ def _moved(
 
 
 def _requantize(
-    state: State,
-    value: Accumulated,
-    scale: np.float32,
-    zero_point: int,
-    stem: str,
-    origin: str,
+    state: State, value: Accumulated, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
     total, graph = sum_of(state, value), state.builder
     low, high = int8_limits(value.low, value.high, scale, zero_point)

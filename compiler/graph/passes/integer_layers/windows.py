@@ -270,13 +270,7 @@ def _mean(
     if divisor.size != 1 or divisor.reshape(-1)[0] != kernel[0] * kernel[1]:
         raise UnrecognisedError("a sum divided by other than the number of its elements")
     return Averaged(
-        totals.real,
-        order,
-        kernel,
-        kernel,
-        (0, 0, 0, 0),
-        rounds_mean=False,
-        keeps=totals.keeps,
+        totals.real, order, kernel, kernel, (0, 0, 0, 0), rounds_mean=False, keeps=totals.keeps
     )
 
 

@@ -22,11 +22,7 @@ from .products import Operand, Products
 __all__ = ["LANES", "Dots", "find_dots"]
 
 LANES = 16
-KINDS = (
-    (DType.UINT8, DType.INT8),
-    (DType.INT8, DType.INT8),
-    (DType.INT16, DType.INT16),
-)
+KINDS = ((DType.UINT8, DType.INT8), (DType.INT8, DType.INT8), (DType.INT16, DType.INT16))
 MOST_STEPS = 24
 
 

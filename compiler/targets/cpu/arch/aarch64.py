@@ -35,11 +35,7 @@ AARCH64 = Arch(
     baseline="armv8",
     vectors=(Vectors("neon", 16, 32),),
     abilities=MappingProxyType(
-        {
-            Ability.HALF_FLOATS: "neon",
-            Ability.MULTIPLY_ADD: "neon",
-            Ability.ROUND: "neon",
-        }
+        {Ability.HALF_FLOATS: "neon", Ability.MULTIPLY_ADD: "neon", Ability.ROUND: "neon"}
     ),
     dots=tuple(
         Dot(dtype, lanes, needs, f"llvm.aarch64.neon.{name}.v4i32.v16i8", 4)

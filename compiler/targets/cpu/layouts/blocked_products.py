@@ -171,9 +171,7 @@ def _product(
     return Product(contraction, weights)
 
 
-def _spatial(
-    operator: Convolution,
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Terms, ...]]:
+def _spatial(operator: Convolution) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Terms, ...]]:
     """Labels of positions and of taps, and the spatial axes of the input."""
     rank = len(operator.strides)
     places = tuple(f"p{axis}" for axis in range(rank))

@@ -48,8 +48,7 @@ def write_function(
     for number in range(len(function.inputs), len(buffers)):
         parameters.append(f"ptr noalias %p{number}")
     module.define(
-        symbol,
-        f"define void @{symbol}({', '.join(parameters)}) #0 {{\n{e.body()}\n  ret void\n}}",
+        symbol, f"define void @{symbol}({', '.join(parameters)}) #0 {{\n{e.body()}\n  ret void\n}}"
     )
     effort = Effort.FULL if context.statistics.scalar_loops else Effort.LIGHT
     return Signature(symbol, function, context.workspace_bytes, effort)

@@ -23,15 +23,7 @@ Source: Intel SDM volume 2 (VPDPBUSD, PMADDWD, VDPBF16PS).
 
 from ....dtypes import DType
 from ....errors import GraphError
-from ....loops.expressions import (
-    Binary,
-    BinaryFunction,
-    Buffer,
-    Cast,
-    Constant,
-    Variable,
-    as_index,
-)
+from ....loops.expressions import Binary, BinaryFunction, Buffer, Cast, Constant, Variable, as_index
 from ....loops.intrinsic import PREFETCH, Intrinsic
 from ....loops.ir import Function, Invoke, Region, Stmt, Store, Update, block, loops
 from ...llvm.values import Value, memory_type

@@ -178,11 +178,7 @@ class _Writer:
         self.line(f"call void @{RUN}({arguments}, i64 {loop.threads})")
 
     def repeat(
-        self,
-        loop: Loop,
-        names: dict[Place, str],
-        indices: tuple[str, ...],
-        limits: tuple[str, str],
+        self, loop: Loop, names: dict[Place, str], indices: tuple[str, ...], limits: tuple[str, str]
     ) -> None:
         """A block that is entered at once, or past a guard, for iterations between two values."""
         depth = len(indices)

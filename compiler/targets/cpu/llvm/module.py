@@ -25,11 +25,7 @@ class CompiledModule:
     """Machine code of functions, by name."""
 
     def __init__(
-        self,
-        signatures: Mapping[str, Signature],
-        image: Image,
-        pool: PoolCode | None,
-        threads: int,
+        self, signatures: Mapping[str, Signature], image: Image, pool: PoolCode | None, threads: int
     ) -> None:
         self.signatures = dict(signatures)
         self.threads = threads
@@ -135,9 +131,7 @@ def _parameters(signature: Signature) -> int:
 
 
 def _outputs(
-    name: str,
-    buffers: Sequence[Buffer],
-    arrays: Mapping[str, Array] | Sequence[Array] | None,
+    name: str, buffers: Sequence[Buffer], arrays: Mapping[str, Array] | Sequence[Array] | None
 ) -> list[Array]:
     if arrays is None:
         arrays = [np.empty(b.shape, b.dtype.numpy) for b in buffers]

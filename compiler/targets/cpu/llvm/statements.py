@@ -7,19 +7,7 @@ from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import Binary, Buffer, Expr
 from ....loops.expressions import BinaryFunction as B
-from ....loops.ir import (
-    Allocate,
-    Block,
-    For,
-    If,
-    Invoke,
-    Let,
-    LoopKind,
-    Stmt,
-    Store,
-    Update,
-    While,
-)
+from ....loops.ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, Store, Update, While
 from ...llvm.values import Linear, Operand, Value, constant
 from .allocation import allocated
 from .context import Context, Place

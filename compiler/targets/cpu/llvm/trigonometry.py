@@ -203,8 +203,7 @@ def _define_payne_hanek(e: Emitter) -> str:
     words = ", ".join(f"i64 {word}" for word in table.TWO_OVER_PI)
     count = len(table.TWO_OVER_PI)
     e.module.define(
-        f"{name}.table",
-        f"@{name}.table = internal unnamed_addr constant [{count} x i64] [{words}]",
+        f"{name}.table", f"@{name}.table = internal unnamed_addr constant [{count} x i64] [{words}]"
     )
     e.module.declare("llvm.ctlz.i64", "i64", ("i64", "i1"))
     parts = "\n".join(

@@ -92,10 +92,7 @@ class Emitter:
         return ""
 
     def assembly(
-        self,
-        text: str,
-        results: Sequence[tuple[str, str]],
-        given: Sequence[tuple[str, str, str]],
+        self, text: str, results: Sequence[tuple[str, str]], given: Sequence[tuple[str, str, str]]
     ) -> list[str]:
         """Instructions of the machine, which all threads come to; the names of their results.
 

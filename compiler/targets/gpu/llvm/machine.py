@@ -75,10 +75,7 @@ AMD = Machine(
 OPENCL = Machine(
     "spirv64-unknown-unknown",
     "spir_kernel",
-    {
-        LoopKind.BLOCK: ("_Z12get_group_idj", "i64"),
-        LoopKind.THREAD: ("_Z12get_local_idj", "i64"),
-    },
+    {LoopKind.BLOCK: ("_Z12get_group_idj", "i64"), LoopKind.THREAD: ("_Z12get_local_idj", "i64")},
     ("_Z7barrierj", (GLOBAL_AND_LOCAL,)),
     offsets=True,
 )

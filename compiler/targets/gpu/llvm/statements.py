@@ -9,19 +9,7 @@ from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, S
 from ....loops.expressions import BinaryFunction as B
 from ....loops.fills import fill_of
 from ....loops.intrinsic import BARRIER, PREFETCH, WAIT, WAIT_BEFORE
-from ....loops.ir import (
-    Allocate,
-    Block,
-    For,
-    If,
-    Invoke,
-    Let,
-    LoopKind,
-    Stmt,
-    Store,
-    Update,
-    While,
-)
+from ....loops.ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, Store, Update, While
 from ..fragments import FRAGMENTS
 from ..kernels import Kernel, Parameter
 from ..maths import with_plain_functions

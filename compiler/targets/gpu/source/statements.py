@@ -10,19 +10,7 @@ from ....errors import GraphError
 from ....loops.expressions import Binary, Buffer, Constant, Load, MultiplyAdd, Scope
 from ....loops.expressions import BinaryFunction as B
 from ....loops.intrinsic import BARRIER, PREFETCH
-from ....loops.ir import (
-    Allocate,
-    Block,
-    For,
-    If,
-    Invoke,
-    Let,
-    LoopKind,
-    Stmt,
-    Store,
-    Update,
-    While,
-)
+from ....loops.ir import Allocate, Block, For, If, Invoke, Let, LoopKind, Stmt, Store, Update, While
 from ..kernels import Kernel, Parameter
 from ..scope import bound
 from .dialect import Dialect, Held
@@ -180,8 +168,7 @@ class _Writer:
         new = Binary(stmt.function, old, value)
         if exact and isinstance(value, Binary) and value.function is B.MUL:
             self._write(
-                stmt.buffer,
-                *self.e.texts(MultiplyAdd(value.left, value.right, old), *stmt.indices),
+                stmt.buffer, *self.e.texts(MultiplyAdd(value.left, value.right, old), *stmt.indices)
             )
             return
         self._write(stmt.buffer, *self.e.texts(new, *stmt.indices))

@@ -43,9 +43,7 @@ PLAIN = {
     U.ERF,
 }
 """Functions that become arithmetic, since WGSL allows large errors in its own, or has none."""
-OF_INTEGERS = {
-    *(U.NOT, U.NEG, U.ABS, U.FLOOR, U.CEIL, U.TRUNC, U.RINT, U.ISNAN, U.ISINF),
-}
+OF_INTEGERS = {*(U.NOT, U.NEG, U.ABS, U.FLOOR, U.CEIL, U.TRUNC, U.RINT, U.ISNAN, U.ISINF)}
 WORDS = {U.RINT: "round"}
 
 
