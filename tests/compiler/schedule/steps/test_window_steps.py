@@ -162,12 +162,12 @@ def test_a_border_is_one_loop_over_rows() -> None:
         (
             small(SQUARE.format(taps="2", value="x[i + k, j + m] * x[m, j]"), "x: int32[6, 8]"),
             SEPARATE,
-            "depends on it by itself",
+            "depends on it alone",
         ),
         (
             small(SQUARE.format(taps="j", value="x[i + k, j + m]"), "x: int32[9, 8]"),
             SEPARATE,
-            "depends on it by itself",
+            "depends on it alone",
         ),
         (
             small(

@@ -275,7 +275,7 @@ def deep_nest() -> Function:
         (conv(place="i"), "does not run over lane|reduces, or does not"),
         (deep_nest(), "7 loops; it has 4 levels"),
         (windows("add", lanes="2"), "lanes"),
-        (pointwise(f"x{PLACE}", "x: int8[2, 6, LANES] wgt"), "lies in wgt"),
+        (pointwise(f"x{PLACE}", "x: int8[2, 6, LANES] wgt"), "is in wgt"),
         (
             pointwise("x[c, pi * 2 + l]", f"x: int8[2, {6 * LANES}] act"),
             "does not move by whole words",
@@ -285,7 +285,7 @@ def deep_nest() -> Function:
             "it computes",
         ),
         (windows("add"), "an int8 result that may be out of range needs a finish"),
-        (pair("acc", "acc", ACC), "lies in acc"),
+        (pair("acc", "acc", ACC), "is in acc"),
         (
             times("[c, po * 3 + pi * 2048, l]", "other: int8[2, 6200, LANES] act"),
             "moves by 2048 words; required at most 2047",
