@@ -51,7 +51,7 @@ PROOFS = (
         name="window",
         subject="memory_port",
         bench=memory_port.window,
-        says="every burst on AR and AW, from its first byte to its last, lies in the DRAM window",
+        says="every burst on AR and AW, from its first byte to its last, is in the DRAM window",
         configs=(PLAIN, DEEP),
         assumes="the window stays as it is during a run; a unit's burst has 1 to 256 beats, and "
         "stays until it is taken or the run is stopped (proofs `cuts` and `fetch`)",
@@ -68,7 +68,7 @@ PROOFS = (
         name="addresses",
         subject="memory_port",
         bench=memory_port.protocol,
-        says="AR and AW keep AXI's rules: valid and all beside it stay until ready; INCR bursts of "
+        says="AR and AW keep AXI's rules: valid and its signals stay until ready; INCR bursts of "
         "whole beats; each burst that a unit hands over is announced once, as it is, with its "
         "unit's ID; none is announced after a stop; `quiet` exactly while none is unanswered",
         configs=(PLAIN, DEEP),
