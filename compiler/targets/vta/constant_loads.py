@@ -15,6 +15,7 @@ from ...errors import DoesNotFitError
 from .activation_loads import in_long_rows
 from .constants import SCALES, TABLES, DramMap, parameter_words, table_rows
 from .layers.activation import Activation
+from .layers.contraction import TAP_GROUP
 from .layers.definition import LoweredLayer
 from .long_moves import MOST
 from .nest import Nest
@@ -135,7 +136,9 @@ class ConstantLoader:
         kept = self._kept.get(part.key)
         if kept and not again and kept.ring.holds(kept):
             return kept, []
-        grant = self._kept[part.key] = part.ring.take(part.room, layer.name)
+        # Taps of windows are read in groups.
+        step = TAP_GROUP if memory is Memory.TAP and array.shape[1] % TAP_GROUP == 0 else 1
+        grant = self._kept[part.key] = part.ring.take(part.room, layer.name, step)
         loads = [
             Load(
                 memory=memory,

@@ -12,6 +12,7 @@ from ...loops.affine import Linear
 from ...loops.expressions import Variable
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
+from .nest import Ref
 
 __all__ = ["Needs", "follows", "needs"]
 
@@ -175,7 +176,8 @@ def _readers(
 
 def _several(layers: Sequence[LoweredLayer], number: int) -> Iterator[tuple[Activation, list[int]]]:
     """The inputs whose parts several layers make, and these layers."""
-    for x in layers[number].inputs:
+    stored = layers[number].stored
+    for x in (*layers[number].inputs, *([] if stored is None else [stored])):
         makers = _makers(layers, number, x)
         if len(makers) > 1:
             yield x, makers
@@ -291,6 +293,8 @@ def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
             name: min(count, inside.get(name, count)) for name, count in nest.extents.items()
         }
         for ref in nest.refs[1:]:
+            if layer.stored is not None and ref.buffer.name == "weights":
+                yield _stored(layer.stored, ref, nest.extents, extents)
             x = inputs.get(ref.buffer.name)
             if x is None or len(ref.indices) != len(x.buffer.shape):
                 continue
@@ -303,6 +307,17 @@ def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
             rows -= _beyond(ref.indices[1], nest.extents, x.halo[0], x.full_size[0])
             columns -= _beyond(ref.indices[2], nest.extents, x.halo[1], x.full_size[1])
             yield x.name, view, (blocks, max(1, rows), max(1, columns))
+
+
+def _stored(x: Activation, ref: Ref, all_of: Mapping[str, int], extents: Mapping[str, int]) -> Read:
+    """What the iterations ``extents`` of a layer read of rows that are its weights: of each block,
+    a word has as many pixels as a block has lanes; the last one perhaps fewer.
+    """
+    words, blocks = (_different(index, extents) for index in ref.indices[:2])
+    height, width = x.full_size
+    if words == _different(ref.indices[0], all_of):
+        return x.name, _blocks(x), (blocks, height, width)
+    return x.name, _blocks(x), (blocks, 1, min(width, (words - 1) * x.lanes + 1))
 
 
 def _different(index: Linear, extents: Mapping[str, int]) -> int:

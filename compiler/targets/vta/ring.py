@@ -35,8 +35,8 @@ class Ring:
         self._wraps = words is None
         self._given = 0
 
-    def take(self, words: int, layer: str) -> Grant:
-        """The next ``words``.
+    def take(self, words: int, layer: str, step: int = 1) -> Grant:
+        """The next ``words``, from a multiple of ``step`` on, which divides the depth.
 
         Raises DoesNotFitError when the memory has fewer in all.
         """
@@ -45,6 +45,7 @@ class Ring:
                 f"layer {layer!r}: {self._memory.value} scratchpad: {words} words required, "
                 f"{self.depth} available; use a configuration with a deeper {self._memory.name}"
             )
+        self._given += -self._given % step
         left = self.depth - self._given % self.depth
         if words > left and not self._wraps:
             self._given += left

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
 
-from .constants import constant_bytes
+from .distinct import distinct_bytes, distinct_weights
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import issue_counts
@@ -53,7 +53,7 @@ def roof_of(
 ) -> Roof:
     """results: names of activations that are in DRAM in the end."""
     chain = _Chain(layers, config)
-    moved = sum(constant_bytes(layer, config) for layer in layers)
+    moved = distinct_bytes(layers, config) + int(chain.distinct @ chain.bytes)
     made = (layer.output for layer in layers if layer.output.name in results)
     moved += sum(_size(x, config) for x in (*sources, *made))
     gemm, vector = (int(total) for total in chain.busy.sum(1))
@@ -76,26 +76,26 @@ class _Chain:
     from.
 
     tiles: the earliest end of all products with one tile of its weights.
-    busy: float64[2, layers], cycles of the units.  weights: words of WGT a layer.  word, moved:
-    cycles in which DRAM moves one of them, and all.  comes_first: float64[layers, layers], 1 where
-    the second layer comes after the first one began.
+    busy: float64[2, layers], cycles of the units.  distinct: words of WGT a layer that are
+    not in another one before.  bytes, word, moved: of one in DRAM, cycles in which it moves that,
+    and all of them.  comes_first: float64[layers, layers], 1 where the second layer comes after the
+    first one began.
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
         each = [issue_counts(layer.kernel, config) for layer in layers]
         self.busy = np.array([[cycles[unit] for cycles in each] for unit in UNITS], float)
-        none = np.zeros(0, np.int8)
-        sizes = [layer.constants.get("weights", none).nbytes for layer in layers]
-        self.weights = np.array(sizes, np.int64) // config.word_bytes(Memory.WGT)
+        self.distinct = distinct_weights(layers, config)
         self.depth = config.wgt_depth
-        words = (
+        sizes = [
             config.nibble_bytes
             if config.nibble_weights and layer.nibbles
             else config.word_bytes(Memory.WGT)
             for layer in layers
-        )
-        self.word = np.array([_beats(word, config) for word in words], np.int64)
-        self.moved = self.weights * self.word
+        ]
+        self.bytes = np.array(sizes, np.int64)
+        self.word = np.array([_beats(size, config) for size in sizes], np.int64)
+        self.moved = self.distinct * self.word
         self.first, self.tile, self.whole = needs(layers)
         self.comes_first = (self.first.parts.T > 0) | np.eye(len(layers), dtype=bool)
         self.comes_first = self.comes_first.astype(float)
@@ -105,7 +105,7 @@ class _Chain:
 
     def length(self) -> int:
         """Cycles to the last end."""
-        for number in range(len(self.weights)):
+        for number in range(len(self.distinct)):
             if number % TOGETHER == 0:
                 some = slice(number, number + TOGETHER)
                 each = (self.work(need, some) for need in (self.first, self.tile, self.whole))
@@ -118,7 +118,18 @@ class _Chain:
             self.tiles[number] = max(begin, self.after(self.tile, number, tile[row]))
             end = self.after(self.whole, number, whole[row])
             self.ends[number] = max(end, self.last(number, moved[:, row]))
-        return int(max(self.ends.max(initial=0), self.come(np.flatnonzero(self.weights))))
+        come = self.come(np.flatnonzero(self.distinct))
+        return int(max(self.ends.max(initial=0), come, self.behind().max(initial=0)))
+
+    def behind(self) -> Cycles:
+        """When all can be done that comes after the beginning of each layer: float64[layers].
+
+        Of the weights of what comes after it, WGT holds no more before than it is deep.
+        """
+        work = (self.busy @ self.comes_first.T).max(0)
+        moved = self.comes_first @ self.moved
+        held = self.depth * (self.comes_first * self.word).max(1, initial=0)
+        return self.begins + np.maximum(work, moved - held)
 
     def work(self, need: Needs, some: slice) -> Cycles:
         """Cycles of what ``need`` says of each of some layers that comes after another one began,
@@ -153,7 +164,7 @@ class _Chain:
             return 0
         work = self.busy * share
         chains = self.begins[: len(behind)] + behind
-        whole = before[need.wholly[number, before] & (self.weights[before] > 0)]
+        whole = before[need.wholly[number, before] & (self.distinct[before] > 0)]
         return max(work.sum(1).max(), chains[before].max(), self.come(whole))
 
     def come(self, some: NDArray[np.intp]) -> float:

@@ -16,6 +16,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
 from dovetail.compiler.targets.vta.model import issue_counts
 from dovetail.compiler.targets.vta.needs import needs
+from dovetail.compiler.targets.vta.roof import roof_of
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Vector
@@ -148,6 +149,33 @@ def test_blocks_that_two_layers_read_are_all_needed() -> None:
     *_, whole = needs(layers)
     assert np.all(whole.parts[-1, :2] == 1)
     assert np.all(whole.wholly[-1, :2])
+
+
+def test_words_of_weights_that_are_equal_need_come_once() -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(16, 6, 6), 16, (1, 1))
+    model = net.model(net.conv(x, 16, (1, 1)))
+
+    def dram() -> int:
+        layers, ends = lowered(model)
+        return roof_of(layers, ends.sources, ends.results, TINY).dram
+
+    apart = dram()
+    same = np.random.default_rng(1).integers(-9, 9, (16, 16, 1, 1))
+    changed_weights(model, (16, 16, 1, 1), lambda array: same)
+    assert apart - dram() == 16 * TINY.block**2 // TINY.bus_bytes
+
+
+def test_all_that_comes_after_a_barrier_counts(any_plan: None) -> None:
+    """Two layers that no other reads both, behind a product with a mean of all pixels."""
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(4, 12, 12), 8, pads=(1, 1, 1, 1))
+    x = net.multiply(x, net.global_average(x))
+    both = [net.conv(x, 8, (5, 5), depthwise=True) for _ in range(2)]
+    # The mean of one of two blocks may be there before the other block.
+    early, late = 144 * 9, 2 * 64 * 2 * 25
+    part = accelerator_part(compile(net.model(*both), TINY))
+    assert early + late <= part.roof_cycles <= part.expected_cycles
 
 
 def test_a_sum_of_two_tensors_reads_a_word_of_each_in_a_cycle() -> None:

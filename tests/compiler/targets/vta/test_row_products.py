@@ -11,6 +11,7 @@ from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import prepare_graph
 from dovetail.compiler.targets.vta.check import CheckError, check
 from dovetail.compiler.targets.vta.emit import CompiledProgram, compile_partition
+from dovetail.compiler.targets.vta.needs import needs
 from dovetail.compiler.targets.vta.passes.fuse import fuse
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Load, Store
@@ -49,6 +50,15 @@ def test_weights_are_loaded_after_they_are_stored() -> None:
     wrong[store] = replace(program[store], post=program[store].post - {Unit.LOAD})
     with pytest.raises(CheckError):
         check(tuple(wrong), TINY)
+
+
+def test_the_roof_knows_that_products_need_the_rows_that_are_their_weights() -> None:
+    layers = compiled(16).layers
+    first, _, whole = needs(layers)
+    ((reader, stored),) = ((n, x.stored.name) for n, x in enumerate(layers) if x.stored)
+    (maker,) = (n for n, x in enumerate(layers) if x.output.name == stored)
+    assert 0 < first.parts[reader, maker] < 1
+    assert whole.parts[reader, maker] == 1
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,19 @@ import pytest
 from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.targets.vta import emit_tile
+from dovetail.compiler.targets.vta.constant_loads import ConstantLoader
+from dovetail.compiler.targets.vta.constants import DramMap
 from dovetail.compiler.targets.vta.operands import Operand, Tile
 from dovetail.compiler.targets.vta.read_nests import read_nests
-from dovetail.compiler.targets.vta.sliding import slide
+from dovetail.compiler.targets.vta.sliding import TAP_GROUP, slide
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Multiplier, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.semantics import vector
 from dovetail.isa.state import MachineState
+from tests.end_to_end.models import Network
+
+from .test_stream import lowered
 
 TINY = find_config("tiny")
 LANES = TINY.block
@@ -105,3 +110,15 @@ def test_what_has_no_window_stays_as_it_is() -> None:
     assert slide(replace(tile, operands={"source": source})) is None
     assert slide(depthwise((3, 3), 1, (4, 1), 40)) is None, "one column takes as long"
     assert slide(depthwise((3, 3), 2, (4, 6), 0)) is None, "it would begin before the first word"
+
+
+def test_taps_of_windows_begin_with_a_group_whatever_came_before() -> None:
+    """Softmax and normalisations of rows have one tap for each block."""
+    net = Network(np.random.default_rng(0))
+    ((layer,), _) = lowered(net.model(net.conv(net.input(4, 5, 5), 4, depthwise=True)))
+    loader = ConstantLoader(TINY, DramMap(TINY))
+    loader.load("taps", np.ones((1, 1, LANES), np.int8), layer)
+    grant, _ = loader.load("taps", layer.constants["taps"], layer)
+    assert grant.start == TAP_GROUP
+    following, _ = loader.load("taps", np.ones((1, 3, LANES), np.int8), layer)
+    assert following.start == TAP_GROUP + layer.constants["taps"].shape[1]
