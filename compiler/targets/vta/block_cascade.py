@@ -1,9 +1,10 @@
-"""Three layers that run some channel blocks at a time: a convolution makes the blocks, a layer that
-keeps channels apart works on them, and a second convolution adds them to its sums.
+"""Layers that run some channel blocks at a time: a convolution makes the blocks, a layer that keeps
+channels apart works on them, and perhaps a second convolution adds them to its sums.
 
-The two activations between them then need room for a few blocks only, every weight is loaded once,
-and matrix core, vector unit and DRAM work at the same time: expand, depthwise and project of an
-inverted residual on images too small to be cut into strips.
+What is between them then needs room for a few blocks only, every weight is loaded once, and matrix
+core, vector unit and DRAM work at the same time: expand, depthwise and project of an inverted
+residual on images too small to be cut into strips; or the first two of these, where a mean of all
+pixels comes next.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +28,8 @@ from .windows import SLOTS, Window
 
 __all__ = ["MEMBERS", "BlockCascade", "BlockRing", "Blocks", "block_cascade", "block_sizes"]
 
-MEMBERS = len(("make", "go on", "sum up"))
-"""Layers of a cascade."""
+MEMBERS = 2, 3
+"""Layers of a cascade: one makes blocks, the next goes on, and perhaps one sums up."""
 
 MARGIN = 1.1
 """Estimate: layers one after the other take less than their sum, because programs overlap them."""
@@ -86,7 +87,7 @@ class BlockRing:
 
 @dataclass(frozen=True, slots=True)
 class BlockCascade:
-    """Layers ``first`` and the next two.  rings: of what is between them, by name.
+    """Layers ``first`` and the next one or two.  rings: of what the first two make, by name.
 
     parts: how often each of them runs.
     """
@@ -98,15 +99,15 @@ class BlockCascade:
 
 
 def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[Blocks]:
-    """Every way to run three layers whose activations in between no other layer reads.
+    """Every way to run two or three layers whose activations in between no other layer reads.
 
     The way with the fewest parts comes first; none where these are not such layers.
     """
-    make, go, add = (layer.kernel for layer in layers)
+    make, *others = (layer.kernel for layer in layers)
     if config.acc_banks == 1 or not _suits(layers):
         return []
     between = make.extents["c"]
-    busy = [unit_cycles(kernel, config) for kernel in (make, go, add)]
+    busy = [unit_cycles(kernel, config) for kernel in (make, *others)]
     total = [sum(each[unit] for each in busy) for unit in (Unit.GEMM, Unit.VECTOR)]
     moved = sum(constant_bytes(layer, config) for layer in layers)
     beats = moved // config.bus_bytes * config.dram.beat_interval_cycles
@@ -115,10 +116,9 @@ def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[
         if between % size or not _fits(layers, size, config):
             continue
         parts = between // size
-        rings = (BlockRing(layer.output, size, SLOTS, kept=False) for layer in layers[:2])
-        ends = sum(max(each.values()) for each in busy) // parts + prod(
-            add.extents[axis] for axis in AXES
-        )
+        rings = (BlockRing(layer.output, size, SLOTS, kept=False) for layer in layers[:-1])
+        ends = sum(max(each.values()) for each in busy) // parts
+        ends += prod(others[-1].extents[axis] for axis in AXES) if layers[2:] else 0
         cycles = int(MARGIN * (max(*total, beats) + ends)) + TILE_CYCLES * parts
         found.append(Blocks(size, sum(ring.words for ring in rings), cycles, beats))
     return found
@@ -127,7 +127,7 @@ def block_sizes(layers: Sequence[LoweredLayer], config: HardwareConfig) -> list[
 def block_cascade(
     layers: Sequence[LoweredLayer], first: int, way: Blocks, gone: frozenset[str]
 ) -> BlockCascade:
-    """The three layers as ``way`` runs them.  first: the number of the first.  gone: activations
+    """The layers as ``way`` runs them.  first: the number of the first.  gone: activations
     that are not wholly on chip.
     """
     parts = layers[0].output.blocks // way.size
@@ -137,7 +137,7 @@ def block_cascade(
         kept = x.name not in gone
         rings[x.name] = BlockRing(x, way.size, parts if kept else SLOTS, kept)
     planned = []
-    for layer, axis in zip(layers, ("c", "c", "k"), strict=True):
+    for layer, axis in zip(layers, ("c", "c", "k"), strict=False):
         extents = layer.kernel.extents
         sizes = {each: extents[each] for each in AXES} | {axis: way.size}
         windows = {
@@ -154,24 +154,30 @@ def block_cascade(
 
 def _suits(layers: Sequence[LoweredLayer]) -> bool:
     """True if each block that the second layer makes comes from the same block alone, and the third
-    adds all of them up.
+    adds all of them up, if there is one.
     """
-    make, go, add = layers
+    make, go, *rest = layers
     if [x.name for x in go.inputs] != [make.output.name]:
         return False
     if any(layer.stored is not None or layer.kernel.by_rows for layer in layers):
-        return False
-    others = [x.name for x in add.inputs if x.name != go.output.name]
-    if len(others) == len(add.inputs) or make.output.name in others:
         return False
     if not all(_plain(layer.output) for layer in layers[:2]):
         return False
     if "acc" in go.kernel.refs or go.kernel.is_far:
         return False
-    summed = all("acc" in layer.kernel.refs for layer in (make, add))
-    counts = {make.output.blocks, go.output.blocks, add.kernel.extents.get("k")}
-    apart = _steps(go.kernel, make.output.name, "c") and _steps(add.kernel, go.output.name, "k")
-    return summed and len(counts) == 1 and apart
+    summed = all("acc" in layer.kernel.refs for layer in (make, *rest))
+    apart = summed and _steps(go.kernel, make.output.name, "c")
+    return apart and make.output.blocks == go.output.blocks and all(_sums(go, x) for x in rest)
+
+
+def _sums(go: LoweredLayer, add: LoweredLayer) -> bool:
+    """True if ``add`` adds up the blocks that ``go`` makes, one after the other."""
+    others = [x.name for x in add.inputs if x.name != go.output.name]
+    if len(others) == len(add.inputs) or go.inputs[0].name in others:
+        return False
+    return add.kernel.extents.get("k") == go.output.blocks and _steps(
+        add.kernel, go.output.name, "k"
+    )
 
 
 def _plain(x: Activation) -> bool:
@@ -191,11 +197,12 @@ def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> 
     """True if sums fit in banks of ACC, tables in TAB, and other constants of one turn in half of
     their memories.
     """
-    make, add = layers[0].kernel, layers[2].kernel
-    sums = [size * make.extents["y"] * make.extents["x"], prod(add.extents[a] for a in AXES)]
+    make = layers[0].kernel
+    sums = [size * make.extents["y"] * make.extents["x"]]
+    sums += [prod(layer.kernel.extents[a] for a in AXES) for layer in layers[2:]]
     if max(sums) > config.bank_words(Memory.ACC):
         return False
-    whole = layers[2].constants.get("bias")
+    whole = layers[2].constants.get("bias") if layers[2:] else None
     needed = _constants(layers, size, config)
     needed[Memory.PAR] = 4 * size + (0 if whole is None else len(whole))
     # Every part looks up in the tables of all layers.

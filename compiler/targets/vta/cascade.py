@@ -123,7 +123,7 @@ class _Steps:
         self._done = {first + number: 0 for number in range(len(strips))}
         self._made = dict.fromkeys(rings, 0)
         """Strips of each layer, and rows of each activation, so far."""
-        self._made_by = {ring.producer: name for name, ring in rings.items()}
+        self._made_by = {each: name for name, ring in rings.items() for each in ring.producers}
         self._reads: dict[int, list[tuple[str, Reader]]] = {number: [] for number in self._done}
         for name, ring in rings.items():
             for reader in ring.readers:
@@ -140,14 +140,21 @@ class _Steps:
         strip = self._done[layer]
         for name, reader in self._reads[layer]:
             self._need(name, reader.start(strip) + reader.length)
-        self._done[layer] += 1
-        result, rows = self._made_by[layer], self._rows[layer - self._first]
+        result = self._made_by[layer]
         ring = self._rings[result]
-        first = ring.activation.halo[0] + strip * rows
-        self._note(result, first + rows)
+        first = self._ends(ring)[0]
+        self._done[layer] += 1
+        last, highest = self._ends(ring)
+        self._note(result, max(last, self._made[result]), highest)
         self.list.append(Work(layer, strip))
-        if ring.stored:
-            self.list.append(Put(result, first, rows))
+        if ring.stored and last > first:
+            self.list.append(Put(result, first, last - first))
+
+    def _ends(self, ring: RowRing) -> tuple[int, int]:
+        """The rows before which all producers of a ring have made theirs, and any of them has."""
+        ends = [self._rows_done(each) for each in ring.producers]
+        top = ring.activation.halo[0]
+        return top + min(ends), top + max(ends)
 
     def _need(self, name: str, end: int) -> None:
         """Do what makes the rows before ``end``."""
@@ -156,25 +163,30 @@ class _Steps:
         top, bottom = x.halo[0], x.halo[0] + x.height
         assert end <= x.rows, f"{name} has {x.rows} rows; {end} are read"
         while (made := self._made[name]) < end:
-            if ring.producer is None:
-                self._note(name, end)
+            if not ring.producers:
+                self._note(name, end, end)
                 self.list.append(Fetch(name, made, end - made))
             elif made < top or made >= bottom:
                 until = top if made < top else x.rows
-                self._note(name, until)
+                self._note(name, until, until)
                 self.list.append(Fill(name, made, until - made))
             else:
-                self._work(ring.producer)
+                self._work(min(ring.producers, key=self._rows_done))
 
-    def _note(self, name: str, end: int) -> None:
-        """The rows of an activation before ``end`` are there."""
+    def _rows_done(self, layer: int) -> int:
+        return self._done[layer] * self._rows[layer - self._first]
+
+    def _note(self, name: str, end: int, highest: int) -> None:
+        """The rows of an activation before ``end`` are there, and parts of those before
+        ``highest``.
+        """
         made, lowest = self._made[name], self._made[name]
         for reader in self._rings[name].readers:
             done = self._done[reader.layer]
             if done < reader.strips:
                 lowest = min(lowest, reader.start(done))
-        self.deepest[name] = max(self.deepest[name], end - lowest)
-        self._largest[name] = max(self._largest[name], end - made)
+        self.deepest[name] = max(self.deepest[name], highest - lowest)
+        self._largest[name] = max(self._largest[name], highest - made)
         self._made[name] = end
 
 

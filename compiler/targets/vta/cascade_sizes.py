@@ -60,6 +60,9 @@ class CascadeSizes:
     ) -> None:
         """``results``: names of the activations that are stored in any case."""
         self.stripes = [stripes_of(layer, config) for layer in layers]
+        self._makers: dict[str, list[int]] = {}
+        for number, layer in enumerate(layers):
+            self._makers.setdefault(layer.output.name, []).append(number)
         self._last = {item.activation.name: item.last for item in items}
         self._results, self._config, self._rows = results, config, RowCosts(config)
         self._shapes: dict[tuple[int, int], list[_Shape]] = {}
@@ -125,6 +128,8 @@ class CascadeSizes:
     def _shaped(self, first: int, stripes: Sequence[Stripes]) -> list[_Shape]:
         """Every way that is tried; none when constants do not fit."""
         config, words = self._config, _constant_words(stripes)
+        if not self._has_whole_parts(first, stripes):
+            return []
         if any(words.get(memory, 0) > config.depth(memory) for memory in (Memory.PAR, Memory.TAB)):
             return []
         if any(2 * each.part[1] > config.depth(each.part[0]) for each in stripes if each.part):
@@ -136,6 +141,19 @@ class CascadeSizes:
         tried[(1,) * len(stripes)] = None
         return [_shape(stripes, first, rows) for rows in tried]
 
+    def _has_whole_parts(self, first: int, stripes: Sequence[Stripes]) -> bool:
+        """True if of no activation only some parts are made here, nor read before all are made."""
+        end = first + len(stripes)
+        for number, each in enumerate(stripes, first):
+            for name in each.reads:
+                makers = self._makers.get(name, ())
+                if any(number <= maker < end for maker in makers):
+                    return False
+            makers = self._makers[each.output.name]
+            if not all(first <= maker < end for maker in makers):
+                return False
+        return True
+
     def _turnable(self, first: int, stripes: Sequence[Stripes]) -> frozenset[str]:
         """Activations that are made here, and read by one layer only, which may turn its taps."""
         made = {each.output.name for each in stripes}
@@ -144,6 +162,7 @@ class CascadeSizes:
             for number, each in enumerate(stripes)
             if each.turns in made
             and self._last[each.turns] == first + number
+            and len(self._makers[each.turns]) == 1
             and each.turns not in self._results
             and sum(each.turns in other.reads for other in stripes) == 1
         )
@@ -180,9 +199,13 @@ def _shape(
     turnable: frozenset[str] = frozenset(),
 ) -> _Shape:
     strips = [each.output.height // count for each, count in zip(stripes, rows, strict=True)]
-    made = {each.output.name: first + n for n, each in enumerate(stripes)}
+    made: dict[str, tuple[int, ...]] = {}
+    for number, each in enumerate(stripes, first):
+        made[each.output.name] = *made.get(each.output.name, ()), number
     readers: dict[str, list[Reader]] = {}
-    activations: dict[str, Activation] = {each.output.name: each.output for each in stripes}
+    activations: dict[str, Activation] = {
+        each.output.name: each.output.all_channels for each in stripes
+    }
     for number, each in enumerate(stripes):
         for x in dict.fromkeys(each.layer.inputs):
             if x.name in each.reads:
@@ -190,9 +213,9 @@ def _shape(
                 length += step * (rows[number] - 1)
                 reader = Reader(first + number, start, step * rows[number], length, strips[number])
                 readers.setdefault(x.name, []).append(reader)
-                activations[x.name] = x
+                activations[x.name] = x.all_channels
     rings = {
-        name: RowRing(x, x.rows, 0, tuple(readers.get(name, ())), made.get(name))
+        name: RowRing(x, x.rows, 0, tuple(readers.get(name, ())), made.get(name, ()))
         for name, x in activations.items()
     }
     busy = max(sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR))
@@ -224,23 +247,23 @@ def _sized(
     rings: dict[str, RowRing] = {}
     for name, ring in shape.rings.items():
         if name in streamed:
-            stored = streamed[name] and ring.producer is not None
+            stored = streamed[name] and bool(ring.producers)
             rings[name] = replace(ring, stored=True) if stored else ring
-        elif ring.producer is not None:
+        elif ring.producers:
             rings[name] = replace(ring, depth=ring.activation.rows, mirror=0, kept=True)
     traffic = Traffic(config, costs)
     for ring in rings.values():
         x = ring.activation
         row = x.width * config.word_bytes(Memory.ACT)
-        if not ring.kept and ring.producer is None:
+        if not ring.kept and not ring.producers:
             count = max(reader.strips for reader in ring.readers)
             read = x.blocks * x.height * (1 + ring.mirror / ring.depth)
             if x.image:
                 turns, row = image_reads(x.image, config)
                 read, count = read * turns, count * turns * x.blocks
             traffic.read(read, row, count)
-        elif ring.stored and ring.producer is not None:
-            traffic.write(x.blocks * x.height, row, shape.strips[ring.producer - first])
+        elif ring.stored:
+            traffic.write(x.blocks * x.height, row, shape.strips[ring.producers[0] - first])
     rows, waiting = traffic.read_cycles, 0
     for memory, count in constants.items():
         fits = count <= config.depth(memory)

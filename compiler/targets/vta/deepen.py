@@ -68,7 +68,7 @@ def _more(sized: Sized, ahead: int, *, twice: bool) -> tuple[int, ...]:
         step = max((reader.step for reader in ring.readers), default=0) or 1
         deeper = 0
         if not ring.kept and ring.depth < ring.activation.rows:
-            moved = ring.producer is None or ring.stored
+            moved = not ring.producers or ring.stored
             deeper = ring.depth // step if ring.mirror and twice else 0
             deeper = ahead if moved else deeper
         found.append(deeper)

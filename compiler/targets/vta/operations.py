@@ -4,7 +4,7 @@ The operations are listed in an order in which they could run one after the othe
 loaded just before the first tile that needs it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .activation_loads import halo_loads
 from .block_cascade import BlockCascade
@@ -58,13 +58,13 @@ class Builder(LayerBuilder):
         }
         buffers: dict[str, RowBuffer] = {}
         for name, ring in cascade.rings.items():
-            number = cascade.first if ring.producer is None else ring.producer
+            number = ring.producers[0] if ring.producers else cascade.first
             if ring.kept:
                 self._add_halo(ring.activation, number)
             place = self.plan.places[name if ring.kept else (cascade.first, name)]
             dram, bus = self.dram_places.get(name, 0), self.config.bus_bytes
             buffers[name] = RowBuffer(ring, place, dram, bus)
-            if not ring.kept and ring.producer is not None:
+            if not ring.kept and ring.producers:
                 self._add_all(buffers[name].sides(), number)
             if ring.turned:
                 (reader,) = ring.readers
@@ -83,7 +83,7 @@ class Builder(LayerBuilder):
                         self._add(store, buffers[name].user)
 
     def add_block_cascade(self, cascade: BlockCascade, layers: Sequence[LoweredLayer]) -> None:
-        """Append the operations of three layers, some channel blocks at a time.
+        """Append the operations of two or three layers, some channel blocks at a time.
 
         layers: all of the program.
         """
@@ -98,11 +98,13 @@ class Builder(LayerBuilder):
             for slot in range(ring.slots):
                 start = starts[name] + slot * ring.slot_words
                 self._add_all(halo_loads(ring.slot, start), number)
-        result = layers[numbers[-1]].output
-        if result.name in runs[-1].bases:
-            self._add_halo(result, numbers[-1])
         whole = {f"{axis}.outer": 0 for axis in AXES}
-        sums = self._tile(runs[-1], whole, Frame(0, result.columns, result.rows * result.columns))
+        sums: Iterator[None] = iter(())
+        for run in runs[2:]:
+            result = run.layer.output
+            if result.name in run.bases:
+                self._add_halo(result, run.number)
+            sums = self._tile(run, whole, Frame(0, result.columns, result.rows * result.columns))
         for part in range(cascade.parts):
             for name, ring in cascade.rings.items():
                 base = starts[name] + part % ring.slots * ring.slot_words

@@ -126,7 +126,7 @@ class Placer:
                     if not ring.kept:
                         end = len(planned)
                         buffers.append(self._buffer(ring.activation, first, end, ring.words))
-                        streamed |= {name} if ring.stored or ring.producer is None else set()
+                        streamed |= {name} if ring.stored or not ring.producers else set()
             elif isinstance(entry, BlockCascade):
                 planned += entry.layers
                 buffers += [

@@ -51,7 +51,8 @@ class RowRing:
     """Row ``r`` is in row ``r % depth`` of the buffer; if that is below ``mirror``, in row
     ``r % depth + depth`` too, so that what a strip reads is never cut in two.
 
-    producer: the layer that makes it; None when it is loaded from DRAM.
+    producers: the layers that make it, or each a part of its blocks; none when it is loaded from
+    DRAM.
     stored: whether it is stored to DRAM too.  kept: whether all of it stays on chip.
     turned: whether each strip of its one reader reads all of the buffer, in the order in which its
     rows are stored: so none is stored twice, and the taps of the reader are turned instead.
@@ -61,7 +62,7 @@ class RowRing:
     depth: int
     mirror: int
     readers: tuple[Reader, ...]
-    producer: int | None
+    producers: tuple[int, ...]
     stored: bool = False
     kept: bool = False
     turned: bool = False
@@ -136,8 +137,8 @@ class RowBuffer:
     @property
     def user(self) -> int:
         """The layer that it is loaded, filled or stored for."""
-        if self.ring.producer is not None:
-            return self.ring.producer
+        if self.ring.producers:
+            return self.ring.producers[0]
         return min(reader.layer for reader in self.ring.readers)
 
     def start(self, layer: int, strip: int) -> int:

@@ -33,6 +33,9 @@ CONSTANTS = {
 PARTS = ("weights", "taps")
 """Constants of which a tile has only its part."""
 
+SMALL = 32
+"""Layers that touch parts of an activation of less than this part of ACT are not cut."""
+
 FOLDED_ITERATIONS = 1024
 """Iterations of one VECTOR instruction that folds, at most where possible, since it holds up
 others.
@@ -70,7 +73,7 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     kernel = layer.kernel
     if layer.stored is not None or kernel.by_rows:
         return None
-    if any(x.whole_channels is not None for x in (*layer.inputs, layer.output)):
+    if not all(_may_be_cut(x, config) for x in (*layer.inputs, layer.output)):
         return None
     names = {activation.name for activation in layer.inputs}
     reads: dict[str, tuple[int, int, int]] = {}
@@ -95,10 +98,19 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     return Stripes(layer, reads, unit_cycles(kernel, config), constants, part, has_sums, turns)
 
 
+def _may_be_cut(x: Activation, config: HardwareConfig) -> bool:
+    """True if ``x`` is whole, or some blocks of an image large enough for it to matter."""
+    if x.whole_channels is None and x.grid is None:
+        return True
+    return x.grid is None and x.height > 1 and SMALL * x.whole.words >= config.act_depth
+
+
 def _turns(layer: LoweredLayer, reads: Mapping[str, tuple[int, int, int]]) -> str | None:
     """The input of a depthwise layer whose windows skip no row."""
     kernel_h = layer.kernel.extents.get("ky", 1)
     if "taps" not in layer.constants or kernel_h == 1:
+        return None
+    if layer.inputs[0].whole_channels is not None:
         return None
     name = layer.inputs[0].name
     return name if reads[name][2] == kernel_h else None

@@ -112,7 +112,7 @@ class LayerWays:
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
         self._found: dict[tuple[object, ...], tuple[list[Choice], TileError | None]] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
-        self._blocks: dict[tuple[int, frozenset[str]], list[Blocks]] = {}
+        self._blocks: dict[tuple[int, int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
         self._whole = [_whole_cycles(layer, config) for layer in layers]
 
@@ -120,7 +120,7 @@ class LayerWays:
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> tuple[list[Choice], TileError | None]:
         """The best way of each number of layers from ``first`` on; why it cannot run alone."""
-        last = min(first + max(self._most, MEMBERS), len(self.layers)) - 1
+        last = min(first + max(self._most, *MEMBERS), len(self.layers)) - 1
         rooms = tuple(room(first, end) for end in range(first, last + 1))
         key = first, self._names_of(first, last) & gone, rooms, price
         if key not in self._found:
@@ -161,7 +161,7 @@ class LayerWays:
             for sized in self._sizes.sizes(first, last, touched, waits=self._waits):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
-        for blocks in self._blocks_of(first, gone) if count == MEMBERS else ():
+        for blocks in self._blocks_of(first, count, gone) if count in MEMBERS else ():
             yield Choice(first, count, blocks.cycles, blocks.dram, blocks)
 
     def turned(self, choice: Choice, gone: frozenset[str]) -> Choice | None:
@@ -198,7 +198,7 @@ class LayerWays:
             case Tile() as tile:
                 return streamed_layer(layer, _touched(layer, gone), tile)
             case Blocks() as blocks:
-                members = self.layers[choice.first : choice.first + MEMBERS]
+                members = self.layers[choice.first : choice.first + choice.count]
                 return block_cascade(members, choice.first, blocks, gone)
             case Sized() as sized:
                 stripes = self._sizes.stripes[choice.first : choice.first + choice.count]
@@ -269,32 +269,38 @@ class LayerWays:
     def _block_cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> Iterator[Choice]:
-        """Layer ``first`` and the next two, some blocks at a time, in the best way that fits."""
-        ways = self._blocks_of(first, gone)
-        left = room(first, first + MEMBERS - 1) if ways else 0
-        fitting = [
-            Choice(first, MEMBERS, way.cycles, way.dram, way) for way in ways if way.words <= left
-        ]
-        if fitting:
-            yield min(fitting, key=lambda choice: choice.cost(price))
+        """Layer ``first`` and the next one or two, some blocks at a time, in the best way of each
+        that fits.
+        """
+        for count in MEMBERS:
+            ways = self._blocks_of(first, count, gone)
+            left = room(first, first + count - 1) if ways else 0
+            fitting = [
+                Choice(first, count, way.cycles, way.dram, way) for way in ways if way.words <= left
+            ]
+            if fitting:
+                yield min(fitting, key=lambda choice: choice.cost(price))
 
-    def _blocks_of(self, first: int, gone: frozenset[str]) -> list[Blocks]:
-        """Ways to run layer ``first`` and the next two some blocks at a time."""
-        last = first + MEMBERS - 1
+    def _blocks_of(self, first: int, count: int, gone: frozenset[str]) -> list[Blocks]:
+        """Ways to run ``count`` layers from ``first`` on some blocks at a time; two only where what
+        is between them does not fit, since others run at the same time anyway.
+        """
+        last = first + count - 1
         if not self._most or last >= len(self.layers):
             return []
-        key = first, self._names_of(first, last) & gone
+        key = first, last, self._names_of(first, last) & gone
         if key not in self._blocks:
             members = self.layers[first : last + 1]
-            between = {layer.output.name for layer in members[:2]}
+            between = {layer.output.name for layer in members[:-1]}
             own = all(self._last[x] <= last and x not in self._results for x in between)
-            suits = own and key[1] <= between and not self._hides_dense(first)
+            suits = own and key[-1] <= between
+            suits &= bool(key[-1]) if count == min(MEMBERS) else not self._hides_dense(first)
             self._blocks[key] = block_sizes(members, self.config) if suits else []
         return self._blocks[key]
 
     def _hides_dense(self, first: int) -> bool:
         """True if layer ``first`` is busy long enough for the weights of a dense layer to come."""
-        members = range(first, first + MEMBERS)
+        members = range(first, first + max(MEMBERS))
         if any(self._whole[number] is None for number in members):
             return False
         planned = [self._plain(number, COARSE) for number in members]

@@ -80,6 +80,19 @@ def test_what_lies_between_takes_room_for_two_parts() -> None:
     assert not any(ring.kept for ring in found[1][0].rings.values())
 
 
+@pytest.mark.usefixtures("cheap")
+def test_two_layers_run_so_where_a_mean_of_all_pixels_comes_next() -> None:
+    """The first one's result, with its halo, does not fit beside the second one's."""
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.conv(net.input(4, 6, 6), 8, (1, 1)), 32, (1, 1))
+    x = net.conv(x, 32, (5, 5), pads=(2, 2, 2, 2), depthwise=True)
+    model = net.model(net.conv(net.multiply(x, net.global_average(x)), 8, (1, 1)))
+    (cascade,) = _cascades(model, replace(CRAMPED, act_depth=1024))
+    made, result = cascade.rings.values()
+    assert (len(cascade.layers), made.slots, result.kept) == (2, 2, True)
+    assert_exact(model, replace(CRAMPED, act_depth=1024), 0)
+
+
 def test_not_where_channels_meet_between() -> None:
     net = Network(np.random.default_rng(0))
     x = net.conv(net.input(8, 4, 4), 32, (1, 1))
@@ -105,7 +118,8 @@ def test_the_tables_of_all_layers_are_there_at_once(tables: int) -> None:
         x = net.unary(x, "Sigmoid") if number < tables else x
     model = net.model(net.conv(x, 8, (1, 1)))
     config = replace(ROOMY, tab_depth=512)
-    assert bool(_cascades(model, config)) == (tables == 2)
+    lengths = {len(each.layers) for each in _cascades(model, config)}
+    assert (3 in lengths) == (tables == 2)
     assert_exact(model, config, 0)
 
 

@@ -56,10 +56,10 @@ def assert_rows_are_there(cascade: Cascade) -> None:
                             start = reader.start(strip)
                             assert start + reader.length <= made[name][-1][1]
                             assert made[name][-1][1] - start <= ring.depth
-                    if ring.producer == layer:
-                        rows = cascade.rows[layer - cascade.first]
-                        first = ring.activation.halo[0] + strip * rows
-                        made[name].append((first, first + rows))
+                    if layer in ring.producers:
+                        rows = (done[n] * cascade.rows[n - cascade.first] for n in ring.producers)
+                        first = made[name][-1][1] if made[name] else ring.activation.halo[0]
+                        made[name].append((first, ring.activation.halo[0] + min(rows)))
     assert tuple(done.values()) == cascade.strips
     for spans in made.values():
         assert all(a[1] == b[0] for a, b in pairwise(spans))
@@ -71,6 +71,21 @@ def test_bottlenecks_run_strip_by_strip_and_stay_exact(height: int) -> None:
     plan = plan_of(model, SMALL)
     assert any(len(cascade.layers) > 2 for cascade in plan.cascades.values())
     for cascade in plan.cascades.values():
+        assert_rows_are_there(cascade)
+    assert_exact(model, SMALL, 1)
+
+
+def test_parts_of_a_tensor_are_made_and_read_strip_by_strip() -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.input(3, 24, 30), 8, pads=(1, 1, 1, 1), strides=(2, 1))
+    wide = net.concat(net.conv(x, 8, (1, 1)), net.conv(x, 16, (1, 1)))
+    parts = (net.part(wide, first, 12) for first in (0, 12))
+    deep = [net.conv(each, 12, pads=(1, 1, 1, 1), depthwise=True) for each in parts]
+    model = net.model(net.conv(net.concat(*deep), 8, (1, 1)))
+    cascades = plan_of(model, SMALL).cascades.values()
+    rings = [ring for each in cascades for ring in each.rings.values() if not ring.kept]
+    assert [len(ring.producers) for ring in rings].count(2) == 2
+    for cascade in cascades:
         assert_rows_are_there(cascade)
     assert_exact(model, SMALL, 1)
 
