@@ -283,7 +283,7 @@ class LayerWays:
 
     def _blocks_of(self, first: int, count: int, gone: frozenset[str]) -> list[Blocks]:
         """Ways to run ``count`` layers from ``first`` on some blocks at a time; two only where what
-        is between them does not fit, since others run at the same time anyway.
+        is between them does not fit, and the layer behind them is not the only one to read theirs.
         """
         last = first + count - 1
         if not self._most or last >= len(self.layers):
@@ -294,7 +294,10 @@ class LayerWays:
             between = {layer.output.name for layer in members[:-1]}
             own = all(self._last[x] <= last and x not in self._results for x in between)
             suits = own and key[-1] <= between
-            suits &= bool(key[-1]) if count == min(MEMBERS) else not self._hides_dense(first)
+            if count == min(MEMBERS):
+                suits &= bool(key[-1]) and self._last[members[-1].output.name] > last + 1
+            else:
+                suits &= not self._hides_dense(first)
             self._blocks[key] = block_sizes(members, self.config) if suits else []
         return self._blocks[key]
 
