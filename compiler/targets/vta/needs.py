@@ -310,8 +310,9 @@ def _reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read]:
 
 
 def _stored(x: Activation, ref: Ref, all_of: Mapping[str, int], extents: Mapping[str, int]) -> Read:
-    """What the iterations ``extents`` of a layer read of rows that are its weights: of each block,
-    a word has as many pixels as a block has lanes; the last one perhaps fewer.
+    """The part of its weights, which are rows, that the iterations ``extents`` of a layer read.
+
+    Of each block, a word has as many pixels as a block has lanes; the last one perhaps fewer.
     """
     words, blocks = (_different(index, extents) for index in ref.indices[:2])
     height, width = x.full_size
