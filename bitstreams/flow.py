@@ -70,7 +70,7 @@ class Placement:
 
     @property
     def slack(self) -> float:
-        """How many times faster the worst clock domain is than required."""
+        """Factor by which the worst clock domain is faster than required."""
         return min(found / required for found, required in self.clocks.values())
 
 

@@ -1,4 +1,4 @@
-"""How many cycles the compute units take, in each configuration.
+"""Latencies of the compute units in each configuration.
 
 Gateware, simulator and documentation have these numbers from here.
 """

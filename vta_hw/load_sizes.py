@@ -1,4 +1,4 @@
-"""How many beats rows and words of a LOAD have, in their long form or a short one."""
+"""Beats of rows and words of a LOAD, in their long form or a short one."""
 
 from collections.abc import Callable
 

@@ -32,12 +32,12 @@ def split_product(product: Value) -> tuple[Value, Value]:
 
 
 def low_excess(act: Value) -> Value:
-    """How much the low half is too large, less ``128 * act`` and ``2**16`` times what is missing
-    in the high one; in -128 to 127.
+    """Excess of the low half, less ``128 * act`` and ``2**16`` times what is missing in the high
+    one; in -128 to 127.
     """
     return act[1:].as_signed()
 
 
 def high_excess(act: Value) -> Value:
-    """How much the high half is too small: 0 or 1."""
+    """Shortfall of the high half: 0 or 1."""
     return act[-1]

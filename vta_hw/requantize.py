@@ -240,6 +240,6 @@ class Requantize(wiring.Component):
 
     @staticmethod
     def _place(power_shift: Value) -> Value:
-        """How far left a rounded product of fixed point goes, as ``left4``."""
+        """Left shift of a rounded product of fixed point, as ``left4``."""
         most = MANTISSA_BITS + 1 + FIXED_MOST_LEFT
         return Mux(power_shift > FIXED_MOST_LEFT, most - power_shift, MANTISSA_BITS + 1)

@@ -1,4 +1,4 @@
-"""How near outputs are to what they should be."""
+"""Distance of outputs from what they should be."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ class Measured:
         return statistics.median(self.milliseconds)
 
     def ratios(self, other: "Measured") -> list[float]:
-        """How many times the other's time this one takes, round by round."""
+        """Ratios of this one's time to the other's, round by round."""
         return [a / b for a, b in zip(self.milliseconds, other.milliseconds, strict=True)]
 
 

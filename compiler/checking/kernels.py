@@ -116,7 +116,7 @@ def _check_kernels(
 
 
 def compare(tensor: str, origins: tuple[str, ...], found: Array, expected: Array) -> Difference:
-    """How far ``found`` is from ``expected``, of the same shape."""
+    """The difference of ``found`` from ``expected``, of the same shape."""
     kind = str(expected.dtype)
     if not expected.size:
         return Difference(tensor, origins, kind, 0, 0, 0.0, 0.0)

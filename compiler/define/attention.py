@@ -256,7 +256,7 @@ class _Writer:
 
 
 def _together(size: int, most: int) -> int:
-    """How many go together: a multiple of ``STEP``, though some may not exist."""
+    """Number that go together: a multiple of ``STEP``, though some may not exist."""
     return min(most, -(-size // STEP) * STEP)
 
 

@@ -70,7 +70,7 @@ class Executor:
     kernel_calls: int = 0
     """Kernel calls of the last run, to answer questions and to compute the outputs."""
     specialisations: int = 0
-    """How often the model was imported."""
+    """Times that the model was imported."""
     model: SourceModel = field(init=False)
     _known: "dict[tuple[object, ...], _Question | _Final]" = field(default_factory=dict)
 

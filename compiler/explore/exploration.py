@@ -40,7 +40,7 @@ class Options:
 
 @dataclass(slots=True)
 class Progress:
-    """How far an exploration is; one evaluation is one model on one design.
+    """State of an exploration; one evaluation is one model on one design.
 
     total: evaluations there will be, as far as that is known.  found: those that were known before.
     failed: those that have an error as result.

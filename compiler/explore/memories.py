@@ -1,5 +1,5 @@
-"""How many block RAMs the scratchpads of a configuration take: the same count as Yosys's, since a
-memory is cut into equal blocks of one of the shapes that a family's block RAM can have.
+"""Block RAMs of a configuration's scratchpads: the same count as Yosys's, since a memory is cut
+into equal blocks of one of the shapes that a family's block RAM can have.
 
 Sources: Lattice FPGA-TN-02204 (DP16KD, PDPW16KD), AMD UG473 (RAMB18E1, RAMB36E1); which memories
 are deep enough is what Yosys 0.70 was seen to do.

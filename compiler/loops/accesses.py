@@ -38,7 +38,7 @@ class Access:
     bounds: Bounds
     """Where it happens."""
     private: int | None
-    """How many of ``loops`` are around the allocation of the buffer; None: it is not inside."""
+    """Number of ``loops`` around the allocation of the buffer; None: it is not inside."""
     statement: Stmt
     within: frozenset[str]
     """The variables of the dimensions of a region."""

@@ -1,4 +1,4 @@
-"""How much a loop program does at most: the elements that it reads and writes, one by one."""
+"""Upper bound of a loop program's work: the elements that it reads and writes, one by one."""
 
 import math
 

@@ -72,7 +72,7 @@ class Repetition:
 
     @property
     def threads(self) -> int:
-        """How many threads share the iterations."""
+        """Number of threads that share the iterations."""
         apart = self.operator.states == 0 and not self.may_stop
         worth = self.operator.count * self.body.work >= LEAST_SHARED
         return self.body.shared.lowering.threads if apart and worth and not self.nested else 1

@@ -1,4 +1,4 @@
-"""How good a model is on labelled samples, float against int8."""
+"""Quality of a model on labelled samples, float against int8."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ def validate_module(module: Module, model: Source, seed: int = 0) -> Iterator[Va
 
 
 def _images(graph: Graph, part: AcceleratorPart) -> int:
-    """How many images a run of ``part`` computes."""
+    """Number of images that a run of ``part`` computes."""
     tensor = part.inputs[0]
     rows = graph.types[tensor.name].shape[0] if tensor.name in graph.inputs else 0
     return tensor.shape[0] // rows if rows and tensor.shape else 1

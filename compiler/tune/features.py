@@ -50,12 +50,12 @@ class _Leaf:
 
     @property
     def count(self) -> int:
-        """How often it runs."""
+        """Times that it runs."""
         return prod(extent for _, extent, _ in self.loops)
 
     @property
     def steps(self) -> int:
-        """How often what is unrolled and in lanes runs as a whole."""
+        """Times that what is unrolled and in lanes runs as a whole."""
         return self.count // (self.of(LoopKind.VECTOR) * self.of(LoopKind.UNROLLED))
 
     @property

@@ -124,7 +124,7 @@ class KernelProblem:
 
     @property
     def _stepping(self) -> float:
-        """How likely steps are drawn; they take long to check where there are many stores."""
+        """Probability of drawing steps; they take long to check where there are many stores."""
         stores = sum(isinstance(each, Store) for each in walk(self._default.function.body))
         return RARE if stores > MANY_STORES else 1.0
 

@@ -43,7 +43,7 @@ class Subject(Protocol):
         ...
 
     def weights(self, costs: Mapping[str, float]) -> Mapping[str, float]:
-        """How much a run takes in each, given the best costs so far; 0 when it is not worth it."""
+        """Time of a run in each, given the best costs so far; 0 when it is not worth it."""
         ...
 
     def totals(

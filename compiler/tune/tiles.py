@@ -102,7 +102,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows of Winograd's tiles go through all their steps at a time, of ``most``."""
+    """Number of rows of Winograd's tiles that go through all their steps at a time, of ``most``."""
 
     most: int
     default: Strips

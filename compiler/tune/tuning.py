@@ -55,7 +55,8 @@ class Options:
 
 @dataclass(slots=True)
 class Progress:
-    """How far it is.  start, best: costs of a run, by the kernels' own, with defaults and so far.
+    """State of the search.  start, best: costs of a run, by the kernels' own, with defaults and so
+    far.
 
     failed: candidates that could not be measured, or were wrong.  title: of the last problem.
     whole: costs of a whole run without and with the records that were written.

@@ -48,7 +48,7 @@ class Layers:
         return _total(self.rest, costs) + sum(parts)
 
     def calls(self, chosen: Mapping[str, int]) -> Counter[str]:
-        """How often each kernel is called in one run."""
+        """Calls of each kernel in one run."""
         found = Counter(self.rest)
         for key, tile in chosen.items():
             found += self.choices[key][tile]

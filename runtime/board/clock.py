@@ -1,4 +1,4 @@
-"""How long a board has been waited for: by the clock on the wall, or that of an emulated board."""
+"""Time waited for a board: by the clock on the wall, or that of an emulated board."""
 
 import struct
 import time

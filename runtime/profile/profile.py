@@ -21,7 +21,7 @@ __all__ = ["Profile", "make_profile"]
 
 @dataclass(frozen=True, slots=True)
 class PartNames:
-    """How many instructions a program has, and names of data.
+    """The number of a program's instructions, and names of data.
 
     written: by instruction, the tensors that it writes or the constant that it loads, "" where the
     module does not say.  present: name, address and bytes of tensors that are in DRAM before it.

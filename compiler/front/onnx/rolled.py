@@ -215,7 +215,7 @@ class _Body:
         )
 
     def iterations(self, condition: Tensor, most: int) -> int | None:
-        """How many there are, when that follows from what is known, and soon."""
+        """Number of iterations, when that follows from what is known, and soon."""
         graph, given = self._counting(condition)
         if not all(map(self.ctx.known, given)):
             return None
@@ -227,7 +227,7 @@ class _Body:
         return None if found == tried < most else found
 
     def count(self, condition: Tensor, most: int) -> int:
-        """How many there are, by a loop that counts them: the model is specialised to it."""
+        """Number of iterations, by a loop that counts them: the model is specialised to it."""
         graph, given = self._counting(condition)
         operator = Repeat(graph, most, len(graph.outputs) - 1, conditional=True)
         return int(self.ctx.value(self.ctx.emit_plain(operator, given, False)[-1]))

@@ -146,7 +146,7 @@ def convert_array_feature_extractor(ctx: ImportContext, node: OnnxNode, inputs: 
 
 
 def convert_tf_idf(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
-    """How often each n-gram of the pool occurs in each row, with up to ``max_skip_count`` gaps."""
+    """Counts of each n-gram of the pool in each row, with up to ``max_skip_count`` gaps."""
     (x,) = terms(ctx, inputs, 1)
     rows = x if x.rank == 2 else x.reshape(1, -1)
     pool, starts = node.integers("pool_int64s", ()), node.integers("ngram_counts", ())

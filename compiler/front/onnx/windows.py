@@ -104,7 +104,7 @@ def _counts(
     pads: tuple[int, int],
     counted: tuple[int, int],
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many elements of a dimension, and of the pads that count, each window has."""
+    """Elements of a dimension, and of the pads that count, in each window."""
     start = np.arange(windows) * stride - pads[0]
     first = np.maximum(-((start + counted[0]) // dilation), 0)
     last = np.minimum((size + counted[1] - 1 - start) // dilation, kernel - 1)

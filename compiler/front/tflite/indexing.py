@@ -161,7 +161,7 @@ def convert_sparse_to_dense(node: Node) -> Term:
 
 
 def convert_bucketize(node: Node) -> Term:
-    """How many boundaries are not above each element."""
+    """Number of boundaries that are not above each element."""
     x = node.term(0)
     result = node.constant(0, DType.INT32).expand(*x.shape)
     for limit in node.attribute("boundaries", ()):

@@ -139,7 +139,7 @@ def _margins(buffer: Buffer, axis: int, found: list[Spans], what: str) -> tuple[
 
 
 def _ends(found: list[tuple[int, int]], size: int) -> tuple[int, int]:
-    """How many of ``size`` are in a part that begins at 0, and in one that ends at the end."""
+    """Sizes of the parts of ``size`` that begin at 0, and that end at the end."""
     first = max((end for start, end in found if start == 0), default=0)
     return first, size - min((start for start, _ in found if start > 0), default=size)
 

@@ -103,7 +103,7 @@ class Interleave:
 
 
 def _lanes(intrinsic: Intrinsic | None, width: int, dtype: DType, what: str) -> int:
-    """How many rows the intrinsic makes.  Raises ScheduleError when it does something else."""
+    """Rows that the intrinsic makes.  Raises ScheduleError when it does something else."""
     if intrinsic is not None and len(intrinsic.parameters) == width + 1:
         *columns, rows = intrinsic.parameters
         lanes, place = rows.shape[0], Variable("i")

@@ -126,7 +126,7 @@ class Overlap:
         intrinsics: Mapping[str, Intrinsic],
         what: str,
     ) -> int:
-        """How many statements fill the buffers."""
+        """Number of statements that fill the buffers."""
         found = [accesses(stmt, Bounds(), intrinsics) for stmt in statements]
         outside = [[each for each in part if each.private is None] for part in found]
         written = [{each.buffer.name for each in part if each.writes} for part in outside]

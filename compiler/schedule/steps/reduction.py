@@ -35,7 +35,7 @@ class Reduction:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How often each of the loops runs."""
+        """Iterations of each of the loops."""
         return {loop.variable: _count(loop) for loop in (*self.kept, *self.summed)}
 
 

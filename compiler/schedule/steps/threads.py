@@ -70,7 +70,7 @@ def _roots(body: Stmt) -> list[str]:
 
 
 def _work(stmt: Stmt) -> int:
-    """How many statements without a body run, where extents are constants; others count as 1."""
+    """Number of statements without a body that run; loops without a constant extent count as 1."""
     match stmt:
         case For(extent=extent, body=body):
             return (int(extent.value) if isinstance(extent, Constant) else 1) * _work(body)

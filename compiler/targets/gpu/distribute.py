@@ -53,7 +53,7 @@ def distributed(stmt: Stmt) -> Stmt:
 def thread_dimensions(
     stmt: Stmt, buffer: Buffer, around: tuple[tuple[str, Expr], ...]
 ) -> int | None:
-    """How many leading indices are the threads' in every access, of loops of equal extents.
+    """Number of leading indices that are the threads' in every access, of loops of equal extents.
 
     None where they are not; 0 where there is no access.
     """

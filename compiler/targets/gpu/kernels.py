@@ -45,7 +45,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How many blocks there are, how many threads in each, and the bound loops by variable."""
+    """Numbers of blocks, and of threads in each, and the bound loops by variable."""
 
     blocks: int
     threads: int

@@ -70,7 +70,7 @@ def group_sums(body: Stmt) -> tuple[Buffer, ...]:
 
 
 def group_count(body: Stmt) -> int:
-    """How many products of warpgroups are written, loops that are no longer there written out."""
+    """Number of products of warpgroups that are written; unrolled loops count each time."""
     match body:
         case Invoke(intrinsic=name):
             return int(name in GROUP_PRODUCTS)

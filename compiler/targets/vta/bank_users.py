@@ -41,7 +41,7 @@ class Users:
         return _users(item.readers, item.writers, summed, layers)
 
     def rivals(self, other: "Users", same_layer: int) -> int:
-        """How much it counts that two units may want to read both items, or to write both, at one
+        """Weight of the fact that two units may want to read both items, or to write both, at one
         time: ``same_layer`` if they work for one layer, 1 if for layers that may run at the same
         time, else 0.
         """

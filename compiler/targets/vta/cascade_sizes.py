@@ -1,4 +1,4 @@
-"""How high the strips of a cascade may be, and what each way costs.
+"""Heights of the strips of a cascade, and the cost of each way.
 
 What does not depend on which activations are wholly on chip is computed once.
 """

@@ -60,7 +60,7 @@ def deepened(choice: Choice) -> Iterator[Choice]:
 
 
 def _more(sized: Sized, ahead: int, *, twice: bool) -> tuple[int, ...]:
-    """How many strips more each buffer gets: ``ahead`` for those that are loaded or stored, and for
+    """Additional strips of each buffer: ``ahead`` for those that are loaded or stored, and for
     others in which rows are stored twice perhaps as many as they have.
     """
     found = []

@@ -16,7 +16,7 @@ Span = tuple[int, int]
 
 
 def cut(span: Span, before: int, size: int) -> tuple[int, int, int]:
-    """How much of ``span`` is in the halo before, in the data, in the halo after."""
+    """Lengths of ``span`` in the halo before, in the data, and in the halo after."""
     start, count = span
     padding = min(max(before - start, 0), count)
     data = max(0, min(start + count - before, size) - max(start - before, 0))

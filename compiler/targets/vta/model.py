@@ -1,4 +1,4 @@
-"""How long kernels keep the units and DRAM busy, before there are instructions.
+"""Time that kernels keep the units and DRAM busy, before there are instructions.
 
 Source: the rules of ``docs/timing.md``, summed up.
 """

@@ -1,4 +1,4 @@
-"""How much of each layer must be done before another can begin, at the least, whatever the plan."""
+"""The least of each layer that must be done before another can begin, whatever the plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -246,7 +246,7 @@ def _blocks(x: Activation) -> Blocks:
 
 
 def _common(one: Blocks, other: Blocks) -> int:
-    """How many blocks are in both."""
+    """Number of blocks that are in both."""
     return max(0, min(one.stop, other.stop) - max(one.start, other.start))
 
 

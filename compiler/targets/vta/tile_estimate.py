@@ -170,7 +170,7 @@ class Estimator:
 
 
 def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: Set[str]) -> int:
-    """How often what moves with the axes ``moving`` is another part than in the tile before."""
+    """Times that the part moved with the axes ``moving`` differs from the tile before."""
     turning = [axis for axis in outer if tiles[axis] > 1]
     last = max((n for n, axis in enumerate(turning) if axis in moving), default=-1)
     return prod(tiles[axis] for axis in turning[: last + 1])

@@ -1,4 +1,4 @@
-"""How far the quantised model is from the float model, tensor by tensor, on samples."""
+"""Differences of the quantised model from the float model, tensor by tensor, on samples."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

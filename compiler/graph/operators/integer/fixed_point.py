@@ -209,7 +209,7 @@ class AverageFixed(PaddedWindows):
         check(self, -128 <= self.low <= self.high <= 127, "-128 <= low <= high <= 127")
 
     def counts(self, shape: tuple[int, ...]) -> Array:
-        """How many elements each window has in an image of ``shape``: int64[OH, OW]."""
+        """Elements of each window that are in an image of ``shape``: int64[OH, OW]."""
         sides = []
         windows = window_counts(shape, self.kernel, self.strides, self.pads)
         for axis, count in enumerate(windows):

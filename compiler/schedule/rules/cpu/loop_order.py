@@ -10,7 +10,7 @@ __all__ = ["order_output", "order_summed"]
 
 
 WRITTEN = 3
-"""How many times longer it takes to read what another core has written than to read weights."""
+"""Cost of reading what another core has written, relative to reading weights."""
 LEAST_POSITIONS = 100
 """Least positions of an image whose layers are mostly shared by rows."""
 

@@ -126,7 +126,7 @@ def _cut(function: Function) -> tuple[str, str, int] | None:
 
 
 def _end(form: Linear, loop: str, sizes: Mapping[str, int]) -> int | None:
-    """How many first iterations of ``loop`` keep ``form`` at 0 or more; None where none end it."""
+    """Number of first iterations of ``loop`` that keep ``form`` at 0 or more; None for all."""
     step = form.coefficient(loop)
     if step >= 0:
         return None

@@ -1,4 +1,4 @@
-"""How many rows of Winograd's tiles go through all three steps at a time.
+"""Number of rows of Winograd's tiles that go through all three steps at a time.
 
 The number that moves least data: each block of rows reads all weights, and what of V and M (see
 ``winograd``) does not fit in the second-level cache is written to the next one and read back.
@@ -39,7 +39,7 @@ class Tiles:
 
 
 def rows_together(tiles: Tiles, threads: int) -> int:
-    """How many of the rows of tiles."""
+    """Number of the rows of tiles."""
     (v, m), (blocks, lanes), (outputs, width) = tiles.element_bytes, tiles.inputs, tiles.outputs
     row_bytes = tiles.places * tiles.across * (v * blocks * lanes + m * outputs * width)
     weights = blocks * lanes * outputs * width

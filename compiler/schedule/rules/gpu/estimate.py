@@ -1,4 +1,4 @@
-"""How long a product of matrices takes by tiles on a large GPU: to choose between tiles.
+"""Time of a product of matrices by tiles on a large GPU: to choose between tiles.
 
 Blocks run in waves, as many at a time as each multiprocessor has registers, shared memory and
 threads for.  In a step all blocks of a wave copy rows of operands, and multiply them.  The step

@@ -52,7 +52,7 @@ class BlockedTensors:
         return self.graph.types[name].shape
 
     def blocks(self, channels: int) -> int:
-        """How many blocks hold ``channels``."""
+        """Number of blocks that hold ``channels``."""
         return -(-channels // self.block)
 
     def is_blocked(self, name: str) -> bool:

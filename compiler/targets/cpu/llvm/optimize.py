@@ -13,7 +13,7 @@ __all__ = ["Effort", "to_assembly", "to_object"]
 
 
 class Effort(IntEnum):
-    """How much LLVM optimises before it selects instructions."""
+    """Amount of optimisation in LLVM before it selects instructions."""
 
     LIGHT = 0
     """Stack slots to registers, and fewer blocks: for explicit vector code."""

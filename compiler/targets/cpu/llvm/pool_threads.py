@@ -14,7 +14,7 @@ from .pool_layout import FIELD_BYTES, OWN, THREAD_BYTES, fields, own
 __all__ = ["SPINS", "pause_call", "threads_text"]
 
 SPINS = 4000
-"""How often one looks before it sleeps."""
+"""Times that a thread looks before it sleeps."""
 _PIECES = 16
 """Pieces that each thread's range is cut into."""
 

@@ -211,7 +211,7 @@ def _image(
 
 
 def spare_columns(width: int) -> int:
-    """How many columns to add after those of an image, so that tiles of whole columns are of a
+    """Number of columns to add after those of an image, so that tiles of whole columns are of a
     middle size.
     """
     if width < LEAST_WIDTH:

@@ -115,7 +115,7 @@ class ScaledLanes:
         return bases[which.reshape(-1)[at]], int(places.reshape(-1)[at])
 
     def _repeats(self, sums: Sequence[Element], terms: int) -> int:
-        """How often the first block of each term comes again, and is all of it."""
+        """Times that the first block of each term comes again, and is all of it."""
         count = len(sums) // terms
         apart = (list(sums[n * count : (n + 1) * count]) for n in range(terms))
         again = count // self.block

@@ -56,7 +56,7 @@ class SplitGroups:
         return rewriter.builder.node(fewer, inputs, node.output, node.origin)
 
     def _joined(self, groups: int, weights: Array) -> int:
-        """How many groups at least fill blocks; all, if no fewer do."""
+        """The least number of groups that fill blocks; all, if no fewer do."""
         outputs, channels = weights.shape[0] // groups, weights.shape[3]
         return next(
             n
