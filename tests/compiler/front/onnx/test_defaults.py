@@ -51,7 +51,10 @@ def functions(function: Callable[..., Any], seen: set[str]) -> Iterator[Callable
 def own_defaults(function: Callable[..., Any]) -> list[tuple[str, Any]]:
     """Attributes that a function reads by literal names, with literal defaults."""
     found: list[tuple[str, Any]] = []
-    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+    source = textwrap.dedent(inspect.getsource(function))
+    if source.startswith('"'):  # a line of a table
+        source = f"{{{source}}}"
+    for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name("node"), attr=attr),
