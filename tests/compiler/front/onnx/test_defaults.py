@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx.defs import OpSchema, get_all_schemas_with_history
 
+from dovetail.compiler.front.onnx.activations import ACTIVATIONS
 from dovetail.compiler.front.onnx.table import CONVERTERS
 
 READERS = {"integer", "integers", "real", "reals", "text", "texts"}
@@ -80,7 +81,7 @@ ONLY_GIVEN = {("Clip", "min"), ("Clip", "max")}
 
 def test_every_default_is_that_of_the_schema() -> None:
     known, wrong, checked = schema_defaults(), [], set()
-    for kind, converter in CONVERTERS.items():
+    for kind, converter in (*CONVERTERS.items(), *ACTIVATIONS.items()):
         for function in functions(inspect.unwrap(converter), set()):
             for name, own in own_defaults(function):
                 wanted = known.get((kind, name))
