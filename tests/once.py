@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.compiler.options import Overlap
-from dovetail.compiler.targets.vta import emit, search
+from dovetail.compiler.targets.vta import emit, last_changes, search
 from dovetail.compiler.targets.vta.draft import Draft, make_draft
 from dovetail.compiler.targets.vta.last_changes import without_waits
 from dovetail.compiler.targets.vta.layers.activation import Activation
@@ -26,6 +26,9 @@ __all__ = ["made_once", "plans_kept", "short_searches"]
 
 ROUNDS = 1
 """Programs that are made, at most, in search of a faster plan for a network of a test."""
+
+LAST_CHANGES = 6
+"""Last changes of each kind that are tried on it, at most."""
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -47,6 +50,9 @@ def short_searches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "MOST_ROUNDS", ROUNDS)
         patch.setattr(search, "MOST_NEAR", 0)
+        patch.setattr(search, "FEW_INSTRUCTIONS", 0)
+        for kind in ("MERGED", "OVERTAKEN", "EXCHANGED"):
+            patch.setattr(last_changes, f"MOST_{kind}", LAST_CHANGES)
         yield
 
 

@@ -46,7 +46,7 @@ def campaign(seed: int, runs: int = RUNS) -> Counter[str]:
     found: Counter[str] = Counter()
     with Emulator(SMALL_BOARD, garbage=True, seed=seed, drop=rate, flip=rate) as emulator:
         name = device_name(emulator.port)
-        board = BoardDevice(name, patience=0.2, chunk=64)
+        board = BoardDevice(name, patience=0.02, chunk=64)
         for _ in range(runs):
             launch = _launch(draw)
             misfortune = draw.choice(["none", "reset", "power", "death", "noise"])

@@ -146,7 +146,7 @@ def test_a_silent_port_is_given_up() -> None:
 
 def test_damaged_lines_delay_results_and_never_change_them() -> None:
     with Emulator(SMALL_BOARD, seed=7, drop=2000, flip=2000) as emulator:
-        board = BoardDevice(device_name(emulator.port), patience=0.1, chunk=64)
+        board = BoardDevice(device_name(emulator.port), patience=0.02, chunk=64)
         launch = launch_of(COPY, 5)
         assert np.array_equal(board.run(launch).dram, SimulatorDevice().run(launch).dram)
         assert board.repeated > 0

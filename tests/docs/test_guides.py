@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from dovetail.bitstreams.boards import find_board
 
+from ..once import short_searches
 from .page import PageError, blocks_of, commands_of, pieces_of, run_block, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +23,8 @@ SLOW = CHANGES_SOURCES | {"own-instruction.md"}
 """Guides that ``make snippets`` runs: each builds hardware anew or compiles eight networks, for up
 to a CPU minute.
 """
+ANY_PLAN = {"own-hardware.md", "quantize.md"}
+"""Guides that compile networks, and say nothing of what depends on the plan that is found."""
 NEEDS = {"own-board.md": "amaranth_boards"}
 
 
@@ -70,7 +74,8 @@ def test_the_guide_does_what_it_says(
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "installed"))
     monkeypatch.syspath_prepend(str(tmp_path / "installed"))
-    run_page(GUIDES[name])
+    with short_searches() if name in ANY_PLAN else nullcontext():
+        run_page(GUIDES[name])
 
 
 def test_changes_of_guides_fit_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dovetail.bitstreams.boards import BOARDS, ZYNQ_BOARDS
@@ -72,12 +73,10 @@ def test_a_board_takes_a_configuration_of_ones_own(tmp_path: Path) -> None:
     refused(wrong, "own: its memory is not an SDRAM, which the board has; required dram.sdram")
 
 
-def test_layers_of_own_hardware_are_checked(
-    digits_model: Path, image: Path, tmp_path: Path
-) -> None:
+def test_layers_of_own_hardware_are_checked(one_layer_model: Path, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('base = "tiny"\nact_depth = 4096\n')
     path = tmp_path / "own.dvt"
-    done = invoke("compile", digits_model, "--target", f"vta:{tmp_path}/own.toml", "-o", path)
+    done = invoke("compile", one_layer_model, "--target", f"vta:{tmp_path}/own.toml", "-o", path)
     assert done.exit_code == 0, done.output
     (tmp_path / "own.toml").unlink()
     (tmp_path / "own.toml").write_text(invoke("config", "show", path).stdout)
@@ -85,7 +84,7 @@ def test_layers_of_own_hardware_are_checked(
         CONFIGS["tiny"], name="own", act_depth=4096
     )
     (tmp_path / "own.toml").unlink()
-    given = ("--input", f"image={image}", "--output-dir", tmp_path, "--json")
-    checks = json.loads(invoke("run", path, *given, "--check", digits_model).stdout)["checks"]
-    assert len(checks) == 10
-    assert all(each["passes"] for each in checks)
+    np.save(tmp_path / "x.npy", np.arange(48, dtype=np.int8).reshape(1, 3, 4, 4))
+    given = ("--input", f"x={tmp_path}/x.npy", "--output-dir", tmp_path, "--json")
+    checks = json.loads(invoke("run", path, *given, "--check", one_layer_model).stdout)["checks"]
+    assert [each["passes"] for each in checks] == [True, True]

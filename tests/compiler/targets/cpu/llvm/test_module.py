@@ -33,7 +33,10 @@ from dovetail.compiler.loops.ir import (
     loops,
 )
 from dovetail.compiler.targets.cpu.arch.x86_64 import X86_64
+from dovetail.compiler.targets.cpu.llvm import statements
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
+from dovetail.compiler.targets.cpu.llvm.emitter import ModuleText
+from dovetail.compiler.targets.cpu.llvm.functions import write_function
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
 from dovetail.runtime.errors import WorkspaceError
 
@@ -255,14 +258,21 @@ def test_buffers_in_registers_that_no_stack_holds_lie_in_the_workspace() -> None
     assert module.run("f", [])[0][0] == 2
 
 
-def test_nests_of_unrolled_loops_are_not_unrolled_without_end() -> None:
-    y = Buffer("y", (100, 90, 3), DType.INT32)
+def test_nests_of_unrolled_loops_are_not_unrolled_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All 10 rounds of the outer loop, and 3 of the inner one in each: 90 were too many."""
+    monkeypatch.setattr(statements, "_MOST_UNROLLED", 80)
+    y = Buffer("y", (10, 9, 3), DType.INT32)
     at = tuple(Variable(name) for name in "abc")
     store = Store(y, at, Cast(DType.INT32, at[0] + at[1] * at[2]))
-    nest = loops((("a", 100), ("b", 90), ("c", 3)), store, LoopKind.UNROLLED)
-    found = run(Function("f", (), (y,), nest))
-    a, b, c = np.indices((100, 90, 3))
-    np.testing.assert_array_equal(found, a + b * c)
+    nest = loops((("a", 10), ("b", 9), ("c", 3)), store, LoopKind.UNROLLED)
+    function = Function("f", (), (y,), nest)
+    module = ModuleText(host_cpu())
+    write_function(module, function, "f", 1)
+    assert module.text().count("store i32") == 10 * 3
+    a, b, c = np.indices((10, 9, 3))
+    np.testing.assert_array_equal(run(function), a + b * c)
 
 
 def test_a_workspace_that_no_memory_holds_is_refused() -> None:
