@@ -19,7 +19,7 @@ from .workplace import ENDED, Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-MIRRORED, NEAREST = 8, 4
+MIRRORED, NEAREST = 30, 4
 """Test files at most that are always asked: those that mirror the faulty file, and those that
 import it.  Those about all of its folder are asked too."""
 BROAD = ("tests/conformance/test_meanings.py", "tests/random_models/test_found.py")

@@ -43,7 +43,21 @@ def rounding_ties(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[
     scales = np.abs(targets / values).astype(np.float32)
     steps = rng.integers(-2, 3, 40_000).astype(np.int32)
     scales = (scales.view(np.int32) + steps).view(np.float32)
-    return np.where(rng.integers(0, 2, 40_000) == 1, values, -values), scales
+    exact = exact_ties()
+    values, scales = (np.concatenate(pair) for pair in zip((values, scales), exact, strict=True))
+    return np.where(rng.integers(0, 2, len(values)) == 1, values, -values), scales
+
+
+def exact_ties() -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Products halfway between two float32, of which one is an integer and a half."""
+    odd = 2 * np.arange(128) + 1
+    bits = np.floor(np.log2(odd)).astype(np.int64)
+    products = (np.repeat(odd << 24 - bits, 2) + np.tile([-1, 1], 128))[:, np.newaxis]
+    factors = np.arange(3, 512, 2)
+    places, chosen = np.nonzero(products % factors == 0)
+    values = products[places, 0] // factors[chosen]
+    scales = factors[chosen] * np.exp2(bits[places // 2] - 25)
+    return values.astype(np.int32), scales.astype(np.float32)
 
 
 def random_vectors(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -214,3 +214,35 @@ def test_slices_that_are_written_all_at_once_have_no_gaps() -> None:
     verify(long(size))
     with pytest.raises(GraphError, match="double leaves gaps in half"):
         verify(long(size + 4))
+
+
+def looped(**fields: object) -> Program:
+    """The last call, twice in a loop, before bytes 184 to 191 that a loop may use."""
+    good = program()
+    loop = Loop(**{"count": 2, "calls": good.calls[2:], **fields})  # type: ignore[arg-type]
+    return replace(good, calls=(*good.calls[:2], loop), memory_bytes=good.memory_bytes + 8)
+
+
+def test_what_a_loop_itself_reads_and_writes_keeps_the_rules() -> None:
+    verify(looped())
+    end = looped().memory_bytes
+    flag = Operand("flag", Place(Origin.MEMORY, 0, end - 8))
+    far = Operand("n", Place(Origin.MEMORY, 0, end - 7))
+    unset = f"reads flag from memory, byte {end - 8}; nothing was written there"
+    behind = f"n is in bytes {end - 7} to {end} of memory, which has {end}"
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"guard": flag}, f"a loop's guard {unset}"),
+        ({"condition": flag}, f"a loop's condition {unset}"),
+        ({"counter": far}, f"a loop's counter: {behind}"),
+        ({"done": far}, f"a loop's end: {behind}"),
+        ({"threads": 2, "private": end - 8, "private_bytes": 5}, "a loop's threads: their memory"),
+    ]
+    for fields, message in cases:
+        with pytest.raises(GraphError, match=message):
+            verify(looped(**fields))
+    inner = Loop(1, looped().calls[2:], threads=2)
+    nested = looped(calls=(replace(inner, origin="inner"),))
+    with pytest.raises(GraphError, match="a loop of inner is shared by threads inside another"):
+        verify(nested)
+    # A condition lies there after the first iteration, and the number of iterations at the end.
+    verify(looped(counter=flag, condition=flag, done=flag))

@@ -91,6 +91,12 @@ def test_functions_are_looked_at_too() -> None:
     _refused(model, "function 'f' defines 'a' twice")
 
 
+def test_a_function_that_calls_itself_is_refused() -> None:
+    text = HEAD.replace('"com.microsoft"', '"l"') + "(float[2] x) => (float[2] y) { y = l.f (x) }"
+    text += ' <domain: "l", opset_import: ["l": 1]> f (a) => (b) { b = l.f (a) }'
+    _refused(onnx.parser.parse_model(text), "function 'f' calls itself")
+
+
 def test_two_opsets_of_one_domain_are_refused() -> None:
     model = _model("y = Abs (x)")
     model.opset_import.add(version=11)
