@@ -32,7 +32,8 @@ def columns(node: OnnxNode, x: Array, weights: Array) -> Array:
 
 
 def _some(count: int) -> Array:
-    return np.arange(count) if count <= POSITIONS else np.arange(POSITIONS) * count // POSITIONS
+    some = min(count, POSITIONS)
+    return np.arange(some) * count // some
 
 
 def rows_of(node: OnnxNode, weights: Array) -> Array:

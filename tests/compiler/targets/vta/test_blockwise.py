@@ -68,6 +68,14 @@ def test_where_little_is_gained_the_whole_program_judges(monkeypatch: pytest.Mon
     assert any(eager)
 
 
+def test_not_where_the_last_layer_has_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
+    net = Network(np.random.default_rng(2))
+    x = net.conv(net.conv(net.input(8, 4, 4), 32, pads=(1, 1, 1, 1)), 32, (1, 1))
+    model = net.model(net.conv(net.global_average(x), 36, (3, 1), pads=(1, 0, 1, 0)))
+    assert not plan_of(model, TINY).blockwise
+
+
 def test_not_where_the_weights_fit_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blockwise, "PART_CYCLES", 0)
     assert not plan_of(_network(32, 16), TINY).blockwise

@@ -1,5 +1,6 @@
 """Products on tensor cores: NumPy, the loop interpreter and interpreted PTX agree."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,10 @@ from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.loops.expressions import Scope
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.intrinsic import BARRIER, WAIT, WAIT_BEFORE
-from dovetail.compiler.loops.ir import Allocate, Function, Invoke, Stmt, block
+from dovetail.compiler.loops.ir import Allocate, Function, Invoke, Region, Stmt, block
 from dovetail.compiler.loops.rewrite import map_statement
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
@@ -34,6 +36,7 @@ from tests.ptx.text import read_kernels
 from .products import by_rows
 
 BYTES = (DType.INT8, DType.INT8)
+Change = Callable[[Region, Region], tuple[Region, Region]]
 SMALL = Choice(rows=16, columns=32, warps=1)
 DEEP = replace(SMALL, column_warps=2, buffers=3)
 
@@ -231,6 +234,34 @@ def test_sums_that_are_not_those_of_a_warp_are_refused() -> None:
     )
     with pytest.raises(GraphError, match="threads of a block use an array of their block"):
         kernels_of(broken)
+
+
+def test_places_that_an_instruction_does_not_reach_are_refused() -> None:
+    function = scheduled(16, 32, 128, choice=SMALL).function
+    product = "mma_int8_int8_beside"
+
+    def on(each: Region) -> Region:
+        return replace(each, start=(*each.start[:-1], each.start[-1] + 8))
+
+    def anywhere(each: Region) -> Region:
+        return replace(each, buffer=replace(each.buffer, scope=Scope.GLOBAL))
+
+    for name, change, message in (
+        ("copy_int8", lambda a, b: (on(a), b), "in.: a thread copies 16 bytes; required rows at"),
+        ("copy_int8", lambda a, b: (b, a), "found a copy from shared to global memory; required"),
+        ("copy_int8", lambda a, b: (a, a), "found a copy from global to global memory; required"),
+        (product, lambda a, b: (a, on(b)), "in1.tile: a warp reads rows of 32 bytes; required"),
+        (product, lambda a, b: (anywhere(a), b), "a warp reads global memory; required shared"),
+    ):
+
+        def moved(stmt: Stmt, name: str = name, change: Change = change) -> Stmt:
+            if isinstance(stmt, Invoke) and stmt.intrinsic == name:
+                return replace(stmt, operands=(*change(*stmt.operands[:2]), *stmt.operands[2:]))
+            return stmt
+
+        broken = replace(function, body=map_statement(function.body, None, moved))
+        with pytest.raises(GraphError, match=message):
+            ptx_of(launches_of(program_of(broken)).kernels, "sm_80")
 
 
 def test_a_schedule_is_replayed_from_its_record() -> None:
