@@ -32,6 +32,7 @@ def test_a_written_file_has_every_field() -> None:
         ]
         assert all(f"\n{f.name} = " in f"\n{text}" for f in fields(cls) if "dram" not in f.name)
     assert 'chip = "MT48LC16M16A2-75"' in text
+    assert max(map(len, text.splitlines())) == 100
 
 
 def test_a_file_says_what_differs_from_its_base(tmp_path: Path) -> None:

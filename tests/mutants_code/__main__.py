@@ -19,9 +19,10 @@ from .workplace import ENDED, Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-MIRRORED, NEAREST = 30, 4
+MIRRORED, NEAREST, WIDER = 30, 4, 16
 """Test files at most that are always asked: those that mirror the faulty file, and those that
-import it.  Those about all of its folder are asked too."""
+import it; more of these where no other reaches the line.  Those about all of its folder are asked
+too."""
 BROAD = ("tests/conformance/test_meanings.py", "tests/random_models/test_found.py")
 """Test files that reach much, wherever a file stands; they are asked too."""
 FIRST, THEN = 20.0, 25.0
@@ -71,20 +72,23 @@ def chosen(reach: Reach, fault: Fault, source: bytes, narrow: bool = False) -> l
     own = mirrored(reach.place.tree, fault.path)
     if len(own) > 1:
         own = [test for test in near if test in own][:MIRRORED]
-    others = [test for test in near if test not in own][:NEAREST]
-    near = own if narrow and own else [*own, *sweeping(fault.path), *others, *BROAD]
-    near = list(dict.fromkeys(near))
-    for _ in reach.record(near):
-        pass
-    reaching = reach.tests(fault.path, lines)
-    if narrow:
-        reaching = {test: there for test, there in reaching.items() if test.split("::")[0] in near}
+    importing = [test for test in near if test not in own]
+    for count in (NEAREST, WIDER):
+        near = [*own, *sweeping(fault.path), *importing[:count], *BROAD]
+        near = list(dict.fromkeys(own if narrow and own else near))
+        for _ in reach.record(near):
+            pass
+        reaching = reach.tests(fault.path, lines)
+        if narrow:
+            reaching = {test: there for test, there in reaching.items() if _file(test) in near}
+        if any(reaching.values()):
+            break
     if not any(reaching.values()):
-        reaching = {test: True for test in reach.seconds if test.split("::")[0] in near}
+        reaching = {test: True for test in reach.seconds if _file(test) in near}
     turn: Counter[tuple[str, bool]] = Counter()
     ranked = []
     for test in sorted(reaching, key=lambda test: (reach.seconds[test], test)):
-        file = test.split("::")[0]
+        file = _file(test)
         turn[file, reaching[test]] += 1
         place = turn[file, reaching[test]]
         ranked.append((not reaching[test], file not in own, place, reach.seconds[test], test))
@@ -96,6 +100,10 @@ def chosen(reach: Reach, fault: Fault, source: bytes, narrow: bool = False) -> l
             left[far] -= seconds
             found.append(test)
     return found
+
+
+def _file(test: str) -> str:
+    return test.split("::")[0]
 
 
 def judge(reach: Reach, fault: Fault, narrow: bool = False) -> Verdict:
@@ -111,7 +119,7 @@ def judge(reach: Reach, fault: Fault, narrow: bool = False) -> Verdict:
     finally:
         path.write_bytes(source)
     by = by if by == ENDED or (by and reach.passes(by)) else ""
-    tried = sorted({test.split("::")[0] for test in tests})
+    tried = sorted({_file(test) for test in tests})
     return Verdict(fault, *fault.before_and_after(source), by, tried)
 
 

@@ -25,6 +25,7 @@ SLOW = (
 HARDWARE = ("tests/bitstreams/", "tests/differential/", "tests/vta_hw/")
 
 SWEEPING = {
+    "compiler/benchmark/": ("tests/compiler/cli/test_benchmark.py",),
     "compiler/front/onnx/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/operators/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/": ("tests/random_models/test_random_models.py",),
