@@ -53,3 +53,35 @@ def test_every_unit_can_be_put_between_registers(name: str, tmp_path: Path) -> N
     alone = unit_timing._Alone(unit_timing.UNITS[name](find_config("ecp5_85")))
     ports = [alone.serial, alone.parity]
     assert "unit" in rtlil.convert(alone, name="top", ports=ports, emit_src=False)
+
+
+def test_the_command_measures_what_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given: list[tuple[object, ...]] = []
+
+    def measure(unit: object, folder: Path, *, clock_hz: float, seed: int) -> object:
+        given.append((unit, folder, clock_hz, seed))
+        used = {"FF": {"used": 7000}, "M": {"used": 0}}
+        return unit_timing._read({**REPORT, "utilization": used}, 105e6)
+
+    monkeypatch.setattr(unit_timing, "measure", measure)
+    monkeypatch.setattr(unit_timing, "UNITS", {"one": lambda config: config.name})
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["unit_timing", "--unit", "one", *arguments])
+        return unit_timing.main(), *capsys.readouterr()
+
+    code, out, _ = run()
+    first, *path = out.splitlines()
+    assert (code, first) == (0, "one of ecp5_85: 80.5 MHz; 7,000 FF")
+    assert path[1] == "    1.20 ns  -> unit.count[3]"
+    kept = tmp_path / "deep" / "kept"
+    run("--config", "tiny", "--clock", "50", "--seed", "7", "--keep", str(kept))
+    assert kept.is_dir()
+    code, _, problem = run("--config", "tinny")
+    assert (code, problem.split(";")[0]) == (1, "error: no configuration is called 'tinny'")
+    (before, last) = given
+    assert before[::2] == ("ecp5_85", 105e6)
+    assert before[3] == 1
+    assert last == ("tiny", kept, 50e6, 7)
