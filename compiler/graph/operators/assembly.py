@@ -34,6 +34,10 @@ class Assemble(Movement):
     steps: tuple[int, int]
     turned: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        least = min(*self.size, *self.steps)
+        require(self, least >= 1, f"{self.size} and {self.steps}", "a size and steps of at least 1")
+
     def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """An image of ``size``."""
         count = len(self.starts)
@@ -46,7 +50,7 @@ class Assemble(Movement):
         covered = np.zeros(self.size, np.int64)
         places = self._places([(kind.shape[1], kind.shape[2]) for kind in inputs])
         for start, rows, columns in places:
-            inside = rows.max() < self.size[0] and columns[-1] < self.size[1]
+            inside = rows.max() < self.size[0] and columns[-1] < self.size[1] and min(start) >= 0
             require(self, inside, f"an operand at {start}", f"pixels within {self.size}")
             covered[np.ix_(rows, columns)] += 1
         require(self, bool((covered == 1).all()), "pixels of no or two operands", "of one each")
@@ -130,7 +134,8 @@ class Append(Movement):
         """An image of ``start`` columns or channels, and those of ``y``."""
         require(self, len(inputs) == TWO and self.axis in (2, 3), inputs, "axis 2 or 3 of two")
         x, y = inputs
-        require(self, x.rank == IMAGE and self.start <= x.shape[self.axis], x, "T[1, H, W, C]")
+        fits = x.rank == IMAGE and 0 <= self.start <= x.shape[self.axis]
+        require(self, fits, x, "T[1, H, W, C], and a start within it")
         size = list(x.shape)
         size[self.axis] = y.shape[self.axis] if y.rank == IMAGE else 0
         require(self, y == TensorType(tuple(size), x.dtype), y, f"{x.dtype}{size}")

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,20 @@ from numpy.typing import NDArray
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.front.onnx.source import SourceModel
+from dovetail.compiler.graph.operators.assembly import Assemble
 from dovetail.compiler.graph.operators.contractions import Determinant, contract
 from dovetail.compiler.graph.operators.elementwise import Where
+from dovetail.compiler.graph.operators.integer.fixed_point import (
+    AddFixed,
+    AverageFixed,
+    MultiplyFixed,
+    RequantizeFixed,
+    RequantizeReal,
+)
+from dovetail.compiler.graph.operators.integer.norm import MOST_EPSILON, RowNorm
+from dovetail.compiler.graph.operators.integer.scaled_sum import ScaledSum
+from dovetail.compiler.graph.operators.integer.values import Multiply, Softmax, WeightedAdd
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, Pad
 from dovetail.compiler.graph.operators.movement import Concatenate, Transpose
 from dovetail.compiler.graph.operators.protocol import TensorOperator
 from dovetail.compiler.graph.operators.reductions import (
@@ -30,6 +43,8 @@ from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
 from dovetail.compiler.graph.types import TensorType
 from tests.compiler.define.operators import CASES
 from tests.random_models.draw import draw
+
+from .integer_cases import INTEGER_CASES
 
 Arrays = Sequence[NDArray[np.generic]]
 DTYPES = (
@@ -121,7 +136,7 @@ def other_attributes(operator: TensorOperator) -> Iterator[TensorOperator]:
 
 def test_a_rule_takes_what_has_a_meaning_and_gives_its_types() -> None:
     found, refused, rng = [], 0, np.random.default_rng(1)
-    for operator, arrays in (*CASES, *integer_cases()):
+    for operator, arrays in (*CASES, *INTEGER_CASES, *integer_cases()):
         found.append(problem(operator, arrays))
         assert not found[-1], found[-1]
         tried = [(operator, types) for types in variants(types_of(arrays))]
@@ -195,3 +210,74 @@ def window(axes: tuple[int, ...], **changes: tuple[object, ...]) -> WindowArgMax
 def test_attributes_that_mean_nothing_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         make()
+
+
+CONSTRUCTED: dict[type, TensorOperator] = {
+    **{type(operator): operator for operator, _ in INTEGER_CASES},
+    RowNorm: RowNorm(3, 4, 5, 0.5),
+    AveragePool2d: AveragePool2d((2, 2), (1, 1), 0, 0, 0.5),
+}
+INT8 = ((-128, 127), (-129, 128), "-128")
+MULTIPLIER = (1 << 31) - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "allowed", "refused", "message"),
+    [
+        (RequantizeFixed, "zero_point", *INT8),
+        (RequantizeReal, "zero_point", *INT8),
+        (RequantizeReal, "low", (-128, 90), (-129, 91), "low <= high"),
+        (RequantizeFixed, "high", (-100, 127), (-101, 128), "low <= high"),
+        (AddFixed, "a_zero_point b_zero_point zero_point", *INT8),
+        (AddFixed, "a_shift b_shift shift", (-31, 0), (-32, 1), "shifts"),
+        (AddFixed, "left_shift", (0, 21), (-1, 22), "a left shift"),
+        (
+            AddFixed,
+            "a_multiplier b_multiplier multiplier",
+            (-MULTIPLIER, MULTIPLIER),
+            (-1 << 31, 1 << 31),
+            "multipliers",
+        ),
+        (MultiplyFixed, "a_zero_point b_zero_point zero_point", *INT8),
+        (MultiplyFixed, "multiplier", (0, MULTIPLIER), (-1, 1 << 31), "a multiplier"),
+        (MultiplyFixed, "shift", (-31, 31), (-32, 32), "a shift"),
+        (AverageFixed, "kernel", ((2, 3), (9, 9)), ((1, 3), (2, 2), (0, 1)), "smaller|1x1"),
+        (AverageFixed, "pads", ((0, 0, 0, 0), (1, 2, 1, 2)), ((0, 0, 2, 0), (0, 3, 0, 0)), "pads"),
+        (AverageFixed, "strides", ((1, 1),), ((0, 1), (1, 0)), "strides"),
+        (ScaledSum, "zero_point", *INT8),
+        (ScaledSum, "terms", (1, 16), (0, 17), "1 to 16"),
+        (ScaledSum, "repeats", (1,), (0,), "repeats"),
+        (WeightedAdd, "a_factor b_factor", (1 - (1 << 23), (1 << 23) - 1), (1 << 23,), "factors"),
+        (WeightedAdd, "offset", ((1 << 31) - 1025, 1025 - (1 << 31)), ((1 << 31) - 1024,), "sums"),
+        (WeightedAdd, "scale", (1e-9, 1.0), (0.0, 1.001), "a scale above 0"),
+        (WeightedAdd, "zero_point", *INT8),
+        (Multiply, "ratio", (1e-9, 1e9), (0.0, np.inf, np.nan, -1.0), "a finite ratio"),
+        (Multiply, "a_zero_point b_zero_point zero_point", *INT8),
+        (Softmax, "x_scale scale", (1e-9, 1e9), (0.0, np.inf, np.nan), "finite scales"),
+        (Pad, "value", *INT8),
+        (Pad, "pads", ((0, 0, 0, 0),), ((0, 0, -1, 0),), "pads"),
+        (RowNorm, "epsilon", (0, MOST_EPSILON), (-1, MOST_EPSILON + 1), "an epsilon"),
+        (RowNorm, "shift", (0, 31), (-1, 32), "a shift"),
+        (RowNorm, "share", (0.0,), (-0.1,), "a share"),
+        (RowNorm, "zero_point about", *INT8),
+        (AveragePool2d, "start", ((0, 0),), ((-1, 0), (0, -1)), "a first window"),
+        (AveragePool2d, "size", ((1, 1), None), ((0, 1), (1, 0)), "a size"),
+        (AveragePool2d, "kernel", ((1, 1),), ((0, 1), (1, 0)), "a kernel"),
+        (AveragePool2d, "strides", ((1, 1),), ((0, 1), (1, 0)), "strides"),
+        (AveragePool2d, "x_zero_point", (-255, 255), (-256, 256), "an input zero point"),
+        (AveragePool2d, "zero_point", *INT8),
+        (AveragePool2d, "scale", (1e-9,), (0.0, np.inf, np.nan), "a finite scale"),
+        (Assemble, "size steps", ((3, 8),), ((0, 8), (3, 0)), "at least 1"),
+    ],
+    ids=lambda each: each.__name__ if isinstance(each, type) else "",
+)
+def test_attributes_are_taken_up_to_their_limits(
+    kind: type, fields: str, allowed: Sequence[object], refused: Sequence[object], message: str
+) -> None:
+    operator: Any = CONSTRUCTED[kind]
+    for name in fields.split():
+        for value in allowed:
+            replace(operator, **{name: value})
+        for value in refused:
+            with pytest.raises(GraphError, match=message):
+                replace(operator, **{name: value})
