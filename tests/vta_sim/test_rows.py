@@ -26,7 +26,7 @@ MANTISSAS = ((1 << 23), (1 << 23) + 1, (1 << 24) - 2, (1 << 24) - 1)
 
 
 def scales(rng: np.random.Generator, count: int) -> NDArray[np.uint32]:
-    """Of every size; subnormal ones, the smallest and the largest normal ones, and NaN."""
+    """Scales of every size; subnormal ones, the smallest and the largest normal ones, and NaN."""
     edges = [0, 1, 0x7FFFFF, 0x800000, 0x800001, 0x1000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000]
     found = np.concatenate([edges, rng.integers(0, LARGEST, count - len(edges))])
     return rng.permutation(found).astype(np.uint32)

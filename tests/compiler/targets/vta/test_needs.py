@@ -1,4 +1,4 @@
-"""What parts of layers come from, and what comes after their last: counted by hand."""
+"""Needs of parts of layers, and layers that come after the last of others: counted by hand."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def chain() -> list[LoweredLayer]:
 
 @pytest.fixture(scope="module")
 def joined() -> list[LoweredLayer]:
-    """Of 2x2 pixels in 2 blocks, two layers make 2 blocks and 1 of a tensor that a fourth reads."""
+    """Two layers that make 2 blocks and 1 of a tensor of 2x2 pixels, which a fourth reads."""
     net = Network(np.random.default_rng(1))
     a = net.conv(net.input(8, 2, 2), 8, (1, 1))
     parts = net.concat(net.conv(a, 8, (1, 1)), net.conv(a, 4, (1, 1)))
