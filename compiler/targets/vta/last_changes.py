@@ -36,6 +36,9 @@ MOST_EXCHANGED = 360
 FEW_INSTRUCTIONS = 400
 """A program whose LOADs change places one by one has no more: all of it is timed for each."""
 
+MOST_JOINED = 50_000
+"""Instructions of all programs of which two LOADs are joined, where one has more than those few."""
+
 LONG, SHORT = 200, 20
 """Cycles of a wait for a STORE that is worth it: for any program, and where LOAD sets the pace."""
 
@@ -116,6 +119,8 @@ def _with_stores_behind(draft: Draft, config: HardwareConfig, timing: Timing, le
 
 def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Timing) -> Draft:
     """``draft`` with LOADs joined two by two, where it is faster so."""
+    count = len(draft.plain)
+    most = MOST_JOINED // count if count > FEW_INSTRUCTIONS else MOST_JOINED
     known = known_loads(draft, config)
     tried: set[tuple[Instruction, ...]] = set()
     while True:
@@ -125,6 +130,8 @@ def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Ti
             both = tuple(draft.plain[place] for place in pair)
             if both in tried:
                 continue
+            if len(tried) == most:
+                return draft
             tried.add(both)
             other = joined(draft, [list(pair)], config, timing)
             if other.cycles < draft.cycles:

@@ -9,7 +9,8 @@ from onnx import numpy_helper, parser
 
 from dovetail.compiler import compile
 from dovetail.compiler.front.onnx.quantize import quantize_model
-from dovetail.compiler.targets.vta import draft
+from dovetail.compiler.options import CompileOptions
+from dovetail.compiler.targets.vta import draft, last_changes
 from dovetail.compiler.targets.vta.check import check
 from dovetail.compiler.targets.vta.join_loads import join
 from dovetail.isa.configs import find_config
@@ -105,6 +106,23 @@ def test_a_chain_of_dense_layers_takes_fewer_loads_and_cycles_for_the_same_bytes
     assert fewer <= loads / 2
     assert less < cycles
     np.testing.assert_array_equal(own, expected)
+
+
+def test_long_programs_try_few_pairs_of_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, made, model = list[int](), last_changes.joined, layers(3)
+    monkeypatch.setattr(draft, "PACE", 0.0)
+    monkeypatch.setattr(last_changes, "FEW_INSTRUCTIONS", 0)
+
+    def counted(*given: object) -> draft.Draft:
+        counts[-1] += 1
+        return made(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(last_changes, "joined", counted)
+    for most in (last_changes.MOST_JOINED, 0):
+        monkeypatch.setattr(last_changes, "MOST_JOINED", most)
+        counts.append(0)
+        compile(model, "vta:tiny", CompileOptions(effort=0))
+    assert counts[0] > counts[1] == 0
 
 
 def test_loads_that_start_long_after_each_other_stay_where_only_near_ones_are_joined() -> None:
