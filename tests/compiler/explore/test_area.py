@@ -222,3 +222,19 @@ def test_renewing_counts_only_what_has_another_netlist(
     area_records.renew()
     assert len(counted) == len(set(counted)) == 4
     assert {each.family for each in read_records(file)[1]} == {"ECP5", "Xilinx 7"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tiny", "4x4, bus 4, 2048/128/128 words, 4/4 banks, queues 4"),
+        ("zynq7020", "16x16, bus 8, 8192/1024/1024 words, 8/2 banks"),
+        (
+            "ecp5_85",
+            "16x16, bus 8, 4096/512/1024 words, 4/2 banks, 2 cycles a tile, 4 groups, 4 cycles a "
+            "word, deep",
+        ),
+    ],
+)
+def test_a_configuration_is_told_in_a_line(name: str, said: str) -> None:
+    assert area_records.configuration_text(find_config(name)) == said

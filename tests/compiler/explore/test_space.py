@@ -132,14 +132,15 @@ def test_a_file_that_is_no_space_is_named(tmp_path: Path) -> None:
         load_space(broken)
 
 
+BETWEEN = ("+", "-", "*", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or")
+
+
 @given(
     st.recursive(
         st.sampled_from(["a", "b", "3", "7"]),
-        lambda inner: st.builds(
-            "({} {} {})".format,
-            inner,
-            st.sampled_from(["+", "-", "*", "//", "%", "<", "<=", "==", "!=", "and", "or"]),
-            inner,
+        lambda inner: (
+            st.builds("({}{})".format, st.sampled_from(["-", "not "]), inner)
+            | st.builds("({} {} {})".format, inner, st.sampled_from(BETWEEN), inner)
         ),
         max_leaves=12,
     ),

@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
         "a pickle, which is never loaded; write it with",
     ),
     "torch 2.7": (
-        lambda: packed({"serialized_exported_program.json": b"{}"}),
+        lambda: packed({"serialized_exported_program.json": b"{}", "version": b"1"}),
         "torch 2.7 or older, whose weights are pickles",
     ),
     "compressed": (
