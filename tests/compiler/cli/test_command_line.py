@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,8 @@ def test_the_timeline_has_a_box_for_every_instruction(module_file: Path, tmp_pat
     numbers = {int(title.split()[1]) for title in titles}
     assert len(titles) == count
     assert numbers == set(range(count))
+    waited = r"waited \d+ to be queued, \d+ for tokens, \d+ for banks$"
+    assert all(re.search(waited, title) for title in titles)
 
 
 def test_a_model_can_be_profiled_without_compiling_it_first(digits_model: Path) -> None:
