@@ -45,8 +45,8 @@ QUICK = tuple(
 THOROUGH = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/targets/vta/test_mutants.py", "compiler/targets/vta/test_overlap.py"),
-        "compiler/targets/vta/test_monotony_searched.py",
+        *("compiler/targets/vta/test_effort.py", "compiler/targets/vta/test_mutants.py"),
+        *("compiler/targets/vta/test_monotony_searched.py", "compiler/targets/vta/test_overlap.py"),
         *("compiler/targets/vta/test_plan_record.py", "compiler/targets/vta/test_roof.py"),
         *("end_to_end/test_mlperf_tiny.py", "end_to_end/test_whole_networks.py"),
     )
