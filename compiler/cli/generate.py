@@ -88,6 +88,7 @@ def generate(
     from dovetail.runtime.generate.generator import Generator
     from dovetail.runtime.generate.roles import Named
     from dovetail.runtime.generate.sampling import sampler
+    from dovetail.runtime.generate.tokenizer import open_tokenizer
 
     from .building import build_for
     from .programs import open_blocks, open_module, opening
@@ -98,6 +99,7 @@ def generate(
         raise click.BadParameter("it is not text in UTF-8", param_hint="--prompt") from None
     named = Named(token, position, mask, logits, tuple(map(_cache, caches)))
     choose = sampler(temperature, seed)
+    reads = open_tokenizer(tokenizer) if tokenizer else None
     with progress(f"{opening(model)} {model.name}"):
         module = open_module(model, target, dims=read_dimensions(dims))
         reader = None
@@ -105,7 +107,7 @@ def generate(
             reader = open_blocks(blocks, model, target, named, read_dimensions(dims))
     if device:
         build_for(module, device)
-    with Generator(module, tokenizer, device, named, reader) as generator:
+    with Generator(module, reads, device, named, reader) as generator:
         pieces = generator.stream(prompt, steps, choose)
         if as_json:
             with progress(f"generating with {model.name}"):

@@ -133,7 +133,7 @@ class Generator:
         self.story = Story()
         vocabulary = self.decoder.roles.vocabulary
         if self.tokenizer.size > vocabulary or (tokenizer is None and vocabulary != 256):
-            what = "bytes" if tokenizer is None else f"tokenizer {tokenizer}"
+            what = "bytes" if tokenizer is None else "the tokenizer"
             raise InputError(
                 f"{what}: {self.tokenizer.size} tokens, and the model has {vocabulary}; required "
                 "the tokenizer that the model was trained with"

@@ -57,6 +57,7 @@ from .passes.select_channels import SelectChannels
 from .passes.split_bands import SplitBands
 from .passes.split_groups import SplitGroups
 from .passes.split_products import SplitProducts
+from .passes.turned_rows import TurnedRows
 from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
 from .row_problems import lane_fill
@@ -110,7 +111,7 @@ def _shapes(lanes: int, act_words: int = 0) -> tuple[Pass[Graph], ...]:
         *(FIXED_AVERAGES, REAL_FINISHES, EXACT_SUMS, CONSTANT_CHANNELS),
         *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
         *(CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
-        *(ROWS_TO_PIXELS, ChannelTables(lanes)),
+        *(TurnedRows(lanes), ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
         *(SplitGroups(lanes), TwoHalves(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),
         *(SelectChannels(lanes), OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),

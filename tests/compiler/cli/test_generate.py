@@ -86,6 +86,12 @@ def test_a_prompt_is_read_in_blocks(tmp_path: Path) -> None:
     refused(invoke("generate", reader, "--blocks", 3), "blocks of 3 tokens of the module")
 
 
+def test_a_tokenizer_is_read_before_a_model_is_compiled(tmp_path: Path) -> None:
+    model = tmp_path / "none.onnx"
+    model.touch()
+    refused(invoke("generate", model, "--tokenizer", "none.model"), "tokenizer none.model; requi")
+
+
 def test_a_model_tells_the_story_that_its_reference_program_tells(shared_models: Path) -> None:
     """The story is that of llama2.c's ``run.c``, of the same weights in float32."""
     folder = shared_models / "stories260k"

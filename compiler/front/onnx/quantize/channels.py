@@ -139,7 +139,7 @@ def _passes(
         return True
     if node.kind == "Mul" and len(computed) == 2:
         return _gates(found, node, shapes)
-    if node.kind in ("ReduceMax", "ReduceMean") and node.integer("keepdims", 1):
+    if node.kind in ("ReduceMax", "ReduceMean", "ReduceMin") and node.integer("keepdims", 1):
         if not _varies(found[x])[2:].any() and shapes[out][:2] == shapes[x][:2]:
             found.put(out, found[x])
             return True

@@ -50,8 +50,8 @@ JOINED = ("Concat",)
 PASSES = (
     *JOINED,
     *("DepthToSpace", "Expand", "Flatten", "Gather", "GlobalMaxPool", "MaxPool", "Pad"),
-    *("ReduceMax", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile"),
-    *("Transpose", "Unsqueeze"),
+    *("ReduceMax", "ReduceMin", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split"),
+    *("Squeeze", "Tile", "Transpose", "Unsqueeze"),
 )
 """The first input is the activation, except for those in ``JOINED``."""
 

@@ -7,11 +7,10 @@ import numpy as np
 
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction, Where
-from ...operators.integer.values import Lookup
 from .constant_tensors import as_tensor
 from .contractions import with_bias
 from .functions import is_common, recognise_function
-from .layouts import model_shape
+from .layouts import inverted, model_shape
 from .repetition import repeated
 from .resampling import weighted
 from .state import State, UnrecognisedError
@@ -161,10 +160,7 @@ def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:
 
 def _difference(state: State, a: Real, b: Real, origin: str) -> Sum:
     """The sum with ``-b``: its bytes with all bits turned, about the zero point turned likewise."""
-    turned = np.invert(np.arange(-128, 128)).astype(np.int8)
-    table = state.builder.constant(f"{b.tensor.name}/turned", turned)
-    name = state.builder.node(Lookup(), (b.tensor.name, table), f"{b.tensor.name}/minus", origin)
-    minus = Real(replace(b.tensor, name=name), b.scale, -1 - b.zero_point)
+    minus = Real(inverted(state.builder, b.tensor, origin), b.scale, -1 - b.zero_point)
     return _sum(state, a, minus, origin)
 
 

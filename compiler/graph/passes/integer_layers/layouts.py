@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ...ir import GraphBuilder
 from ...operators.indexing import Gather
 from ...operators.integer.conversions import Quantize, Shift128
@@ -17,6 +19,7 @@ __all__ = [
     "grouped",
     "image_of_rows",
     "images",
+    "inverted",
     "is_as_made",
     "join_tensors",
     "model_shape",
@@ -122,6 +125,14 @@ def image_of_rows(graph: GraphBuilder, tensor: Integer, axis: int, origin: str) 
     count, *size = graph.types[name].shape
     image = _moved(graph, Reshape((count, 1, *size)), name, origin)
     return replace(tensor, name=image, permutation=NCHW_TO_NHWC)
+
+
+def inverted(graph: GraphBuilder, tensor: Integer, origin: str) -> Integer:
+    """All bits of the bytes turned, which reverses their order."""
+    turned = np.invert(np.arange(-128, 128)).astype(np.int8)
+    table = graph.constant(f"{tensor.name}/inverse", turned)
+    name = graph.node(Lookup(), (tensor.name, table), f"{tensor.name}/inverted", origin)
+    return replace(tensor, name=name)
 
 
 def rows_of_image(

@@ -51,6 +51,9 @@ MOST_STEPS = 1 << 31
 MATRICES = identity_order(5)
 """How scores of windows and heads are stored, [1, windows, heads, T, T]."""
 
+ROWS_RANK = 3
+"""Dimensions of rows of channels, [N, T, C]."""
+
 
 def quantize(
     state: State, value: Value, scale: np.float32, zero_point: int, stem: str, origin: str
@@ -206,11 +209,14 @@ def _add(
 
 def _common_order(graph: GraphBuilder, *tensors: Integer) -> tuple[int, ...]:
     """How two tensors are stored where they are added: as one is stored that a layer made; if both
-    do, or none, as the one that is not in the model's order.
+    are, or none, as the one that is not in the model's order.  Rows that layers made, some along
+    channels and some not, as in mixers: as the first one, which is the sum so far.
     """
     if len({each.permutation for each in tensors}) == 1:
         return tensors[0].permutation
     made = [tensor for tensor in tensors if is_as_made(graph, tensor.name)]
+    if len(made) > 1 and len(made[0].permutation) == ROWS_RANK:
+        return made[0].permutation
     orders = [each.permutation for each in (made if len(made) == 1 else tensors)]
     return next((order for order in orders if order != identity_order(len(order))), orders[0])
 

@@ -15,6 +15,7 @@ from ...operators.windows import WindowFunction, WindowReduce
 from .layouts import (
     columns_of_groups,
     image_of_rows,
+    inverted,
     is_as_made,
     model_shape,
     permuted,
@@ -49,6 +50,8 @@ __all__ = [
 
 ROWS_RANK = 3
 """Dimensions of rows of channels, [N, T, C]."""
+
+EXTREMES = {ReduceFunction.MAX: "maximum", ReduceFunction.MIN: "minimum"}
 
 STEPS = 64
 """Stands for 1 in a mean's weights, so that a bias is rounded to small steps."""
@@ -94,15 +97,15 @@ def _of_rows(operator: WindowReduce) -> WindowReduce:
 
 
 def recognise_reduce(state: State, node: Node) -> Value:
-    """The sum over dimensions, which a division makes a mean; the maximum over an image's."""
+    """The sum over dimensions, which a division makes a mean; the largest or least of an image."""
     operator = node.operator
     assert isinstance(operator, Reduce)
-    if operator.function is ReduceFunction.MAX:
-        return _largest(state, node, operator)
+    if operator.function in EXTREMES:
+        return _extreme(state, node, operator)
     if operator.function is not ReduceFunction.SUM:
         raise UnrecognisedError(
-            f"the {operator.function.value} over axes {list(operator.axes)}; required the mean "
-            "over height and width"
+            f"the {operator.function.value} over axes {list(operator.axes)}; required the mean, "
+            "sum, max or min over height and width"
         )
     groups = _groups(state.value(node.inputs[0]))
     if groups is not None:
@@ -151,8 +154,18 @@ def _window_sums(state: State, node: Node, operator: WindowReduce, of_rows: bool
     return WindowSums(groups.real, wider, count)
 
 
-def _largest(state: State, node: Node, operator: Reduce) -> Value:
+def _extreme(state: State, node: Node, operator: Reduce) -> Value:
+    """The largest elements; the least ones are the largest with all bits turned, turned back."""
     value, tensor = state.integer(node.inputs[0])
+    if operator.function is ReduceFunction.MAX:
+        found = _largest(state, node, tensor, operator)
+    else:
+        turned = _largest(state, node, inverted(state.builder, tensor, node.origin), operator)
+        found = inverted(state.builder, turned, node.origin)
+    return replace(value, tensor=found) if isinstance(value, Real) else found
+
+
+def _largest(state: State, node: Node, tensor: Integer, operator: Reduce) -> Integer:
     builder, axes = state.builder, operator.axes
     shape, rows = model_shape(builder, tensor), None
     if len(shape) == ROWS_RANK and axes in ((1,), (2,)) and not _in_lanes(state, tensor, axes[0]):
@@ -161,8 +174,8 @@ def _largest(state: State, node: Node, operator: Reduce) -> Value:
         shape, axes = model_shape(builder, tensor), (2, 3)
     if len(shape) != 4 or not set(axes) <= {2, 3} or not (operator.keep or len(axes) == 2):
         raise UnrecognisedError(
-            f"the maximum over axes {list(axes)} of {len(shape)}; required the height and width "
-            "of an image, or the length of rows"
+            f"the {EXTREMES[operator.function]} over axes {list(axes)} of {len(shape)}; required "
+            "the height and width of an image, or the length of rows"
         )
     kernel = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
     name = to_nhwc(builder, tensor, node.origin)
@@ -174,7 +187,7 @@ def _largest(state: State, node: Node, operator: Reduce) -> Value:
         pooled = replace(tensor, name=name, permutation=identity_order(2))
     elif rows:
         pooled = rows_of_image(builder, pooled, rows, node.output, node.origin)
-    return replace(value, tensor=pooled) if isinstance(value, Real) else pooled
+    return pooled
 
 
 def _in_lanes(state: State, tensor: Integer, axis: int) -> bool:

@@ -9,6 +9,7 @@
     RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
+                                      or beside each other; x[1, C] likewise
 
 Every step takes away a Dense or RowNorm of several rows or moves a Reshape one node nearer to the
 outputs, so the pass ends.
@@ -162,12 +163,15 @@ def _look_up(rewriter: Rewriter, node: Node) -> str | None:
 def _stack(rewriter: Rewriter, node: Node) -> str | None:
     builder, types = rewriter.builder, rewriter.graph.types
     shape = types[node.output].shape
-    if node.operator != Concatenate(1) or len(shape) != 3 or shape[0] != 1:
+    if not isinstance(node.operator, Concatenate) or len(shape) not in (2, 3) or shape[0] != 1:
         return None
+    more = 4 - len(shape)
     images = tuple(
-        _image(rewriter, name, (1, *types[name].shape), node.origin) for name in node.inputs
+        _image(rewriter, name, (*[1] * more, *types[name].shape), node.origin)
+        for name in node.inputs
     )
-    whole = builder.node(Concatenate(2), images, f"{node.output}/image", node.origin)
+    joins = Concatenate(node.operator.axis + more)
+    whole = builder.node(joins, images, f"{node.output}/image", node.origin)
     return builder.node(Reshape(shape), (whole,), node.output, node.origin)
 
 
