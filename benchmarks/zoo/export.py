@@ -94,7 +94,8 @@ def _enliven(network: nn.Module, images: torch.Tensor) -> None:
         normalises = isinstance(each, nn.LayerNorm | nn.GroupNorm | _BatchNorm)
         if normalises and each.weight is not None:
             each.weight.uniform_(0.5, 1.5)
-            each.bias.normal_(0, 0.2)
+            if each.bias is not None:
+                each.bias.normal_(0, 0.2)
         if isinstance(each, _BatchNorm):
             each.momentum = 1.0
             each.train()

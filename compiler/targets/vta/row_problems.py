@@ -49,7 +49,10 @@ def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | N
         return None
     needs = NEEDS.get(type(operator))
     if needs and not row_words:
-        return f"{where}: the configuration has no row_parameters, which {needs}"
+        return (
+            f"{where}: the configuration has no row_parameters, which {needs}; set row_parameters "
+            "= true in a configuration file"
+        )
     if needs and row_words < ROW_PARTS:
         return (
             f"{where}: par scratchpad: {ROW_PARTS} words required for parameters of rows, "

@@ -19,6 +19,7 @@ from ...operators.integer.conversions import Dequantize
 from ...operators.movement import Concatenate, Expand, PadTensor, Reshape, Slice, Transpose
 from ...operators.protocol import Fusion
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
+from ...operators.recurrent import Recurrence
 from ...operators.reductions import Reduce
 from ...operators.rows import SoftmaxRows
 from ...operators.table import INTEGER
@@ -116,6 +117,8 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
     for name in graph.inputs:
         state.values[name] = input_value(state, name, graph.types[name])
     reasons: dict[int, str | None] = {}
+    # What is wrong with their products is not why they run elsewhere.
+    cells = {node.origin for node in graph.nodes if isinstance(node.operator, Recurrence)}
     for number, node in enumerate(graph.nodes):
         try:
             if folded(state, node):
@@ -138,7 +141,8 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
                 state.values[node.output] = rule(state, node)
                 continue
         except (UnrecognisedError, GraphError) as error:
-            reasons[number] = str(error).removeprefix(f"node {node.origin!r}: ")
+            said = str(error).removeprefix(f"node {node.origin!r}: ")
+            reasons[number] = None if node.origin in cells else said
         keep(state, node)
         for name in node.outputs:
             state.values[name] = outside_value(state, name, node)
@@ -157,7 +161,7 @@ def _first(
     """The first reason, with its node."""
     for number, reason in reasons.items():
         node = graph.nodes[number]
-        said = reason or f"there is no integer {type(node.operator).__name__}"
+        said = reason or f"there is no integer {_kind(node, kinds)}"
         return f"{_label(node, kinds)}: {said}"
     return None
 
@@ -178,8 +182,11 @@ def _rotate(state: State, node: Node, rotations: Rotations) -> Value:
 
 
 def _label(node: Node, kinds: Mapping[str, str] | None) -> str:
-    kind = (kinds or {}).get(node.origin, type(node.operator).__name__)
-    return f"node {node.origin!r} ({kind})"
+    return f"node {node.origin!r} ({_kind(node, kinds)})"
+
+
+def _kind(node: Node, kinds: Mapping[str, str] | None) -> str:
+    return (kinds or {}).get(node.origin, type(node.operator).__name__)
 
 
 def _quantize(state: State, node: Node) -> Value:

@@ -33,7 +33,7 @@ MOST_PARTS = 8
 """Layers that one Transpose becomes: more would cost more than the products they save."""
 LAYERS = (
     *(AnyAdd, AnyMultiply, AnyRequantize, Conv2d, Lookup),
-    *(AveragePool2d, Concatenate, MaxPool2d, RowNorm, Upsample2d),
+    *(AveragePool2d, MaxPool2d, RowNorm, Upsample2d),
 )
 COPY = AveragePool2d((1, 1), (1, 1), 0, 0, 1.0)
 

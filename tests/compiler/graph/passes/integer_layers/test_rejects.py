@@ -140,6 +140,10 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         r"bias scale 0.69\d+ is not the product",
     ),
     (lambda: conv_model(shape=(4, 3, 8, 8)), r"input 'x' has batch 4; required 1"),
+    (
+        lambda: one_node("GRU", *[np.ones((1, 24, 8), F32)] * 2, shape=(1, 1, 8), hidden_size=8),
+        r"\(GRU\): there is no integer GRU",
+    ),
     (lambda: one_node("CumSum", np.array(1)), r"node 'cumsum\d+' \(CumSum\): there is no integer"),
     (lambda: bad_scale(np.ones(3, F32)), r"an activation with 3 scales; required one"),
     (
