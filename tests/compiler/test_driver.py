@@ -34,7 +34,7 @@ STEPS = (
     *("fixed_averages", "real_finishes", "exact_sums", "constant_channels", "raise_transposes"),
     *("across_channels", "split_bands", "drop_taps", "pad_pixels"),
     *("cached_attention", "differences", "split_products"),
-    *("rows_to_pixels", "channel_tables"),
+    *("turned_rows", "rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels", "head_lanes"),
     *(
         "split_groups",

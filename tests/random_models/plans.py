@@ -90,8 +90,10 @@ class _Drawn:
                 for together in range(1, most + 1)
                 for way in planner.options(first, together, gone)
             ]
-            if first + MEMBERS <= count and self.random.random() < 0.5:  # few layers can run so
-                three = planner.options(first, MEMBERS, gone)
+            if (
+                first + max(MEMBERS) <= count and self.random.random() < 0.5
+            ):  # few layers can run so
+                three = planner.options(first, max(MEMBERS), gone)
                 ways = [way for way in three if isinstance(way.how, Blocks)] or ways
             if not ways:
                 raise NoRoomError("no way to run a layer", first)
