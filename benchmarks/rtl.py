@@ -30,7 +30,7 @@ DEVICES = ("sim", "rtl")
 
 
 def differences(sim: LaunchResult, rtl: LaunchResult) -> list[str]:
-    """Names of results that differ."""
+    """Differences of the two results, one a line."""
     found = []
     if not (sim.finished and rtl.finished):
         found.append(f"finished: simulator {sim.finished}, RTL {rtl.finished}")

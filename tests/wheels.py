@@ -1,4 +1,4 @@
-"""True if every dependency has a wheel, on each Python and kind of processor: ``make wheels``.
+"""Search for wheels of all dependencies, on each Python and kind of processor: ``make wheels``.
 
     python -m tests.wheels [3.14 ...]
 

@@ -156,7 +156,7 @@ class Vector(wiring.Component):
     def _window(
         self, m: Module, walker: NestWalker, current: Value, folded: Value, ends: Value
     ) -> tuple[Value, Value, Value]:
-        """True if the element begins a sum; if that sum goes on from the columns before; if the
+        """Three bits: the element begins a sum; that sum goes on from the columns before; the
         result that it ends is skipped.
         """
         window = (current.fold == Fold.MAC) & (current.multiplier == Multiplier.WINDOW)

@@ -1,7 +1,8 @@
 """The rules that every program keeps, and the first one that a program breaks.
 
 The check knows nothing of the plan of the memory.  It follows the calls in their order, notes which
-tensor each byte holds, and finds a tensor that is read where it is not, or is no longer.
+tensor each byte holds, and finds reads of a tensor from bytes that another one has overwritten, or
+that it never had.
 Of a loop it follows the first iterations and the last; those between them differ only by what they
 read and write of slices.
 """

@@ -54,7 +54,7 @@ class _Kernel:
     @property
     def level(self) -> float:
         """Cost of its programs beyond the model of experience, which is relative to a kernel's
-        median.  0 where there is no experience.
+        median.  0 without experience.
         """
         if not self.guesses:
             return 0.0

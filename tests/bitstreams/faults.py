@@ -71,7 +71,7 @@ def campaign(seed: int, runs: int = RUNS) -> Counter[str]:
 
 
 def _difference(found: LaunchResult, expected: LaunchResult) -> str:
-    """The first difference; empty when there is none."""
+    """Bytes and counters that differ; empty when none do."""
     places = np.flatnonzero(found.dram != expected.dram)
     counters = {
         name: (found.counters[name], value)

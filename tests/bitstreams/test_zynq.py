@@ -95,9 +95,10 @@ def test_a_program_runs_from_its_base_and_a_burst_to_the_registers_is_an_error()
 def test_the_archive_has_all_that_vivado_needs() -> None:
     pytest.importorskip("amaranth_boards", reason="needs the extra board")
     board = replace(ZYNQ_BOARDS["arty-z7-20"], config=SMALL_BOARD.config)
-    archive = zipfile.ZipFile(io.BytesIO(make_archive(board)))
+    content = make_archive(board)
+    assert make_archive(board) == content
+    archive = zipfile.ZipFile(io.BytesIO(content))
     assert archive.testzip() is None
-    assert {each.date_time for each in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     verilog = archive.read("dovetail.v").decode()
     assert "PS7 processing_system" in verilog
     assert "xc7z020clg400-1" in archive.read("dovetail.tcl").decode()

@@ -81,7 +81,7 @@ class _Matcher:
                 self.readers[name] = self.readers.get(name, 0) + 1
 
     def product(self, node: Node) -> _Product | None:
-        """The product that the node quantises, if of quantised bytes and with no other reader."""
+        """The product of quantised bytes that the node quantises; None where another reads it."""
         single = all(self.graph.types[name].elements == 1 for name in node.inputs[1:])
         if not single or self.graph.types[node.output].dtype not in BYTES:
             return None

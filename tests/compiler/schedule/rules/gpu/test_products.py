@@ -101,7 +101,7 @@ def test_a_convolution_goes_by_tiles_of_threads(
 ) -> None:
     """In parts of its sum where that is long, if threads by themselves take longer."""
     monkeypatch.setattr(estimate, "PLAIN", 1.0)
-    definition = convolution(channels, 18, 3, 4)
+    definition = convolution(channels, 18, 5, 6)
     schedule = schedule_group(definition)
     assert sorted(shared(schedule.function)) == ["in0.tile", "in1.tile"]
     assert len(kernels_of(schedule.function)) == (2 if channels == 64 else 1)
