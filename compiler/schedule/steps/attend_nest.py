@@ -54,7 +54,7 @@ from .attend_fragments import (
     zeroed,
 )
 from .attend_parts import COLUMN, DEPTH, MEAN, ROW, SUM, VALUE, Parts
-from .attend_tiles import require_rows, tile_of
+from .attend_tiles import Tile, require_rows, tile_of
 from .site import fresh
 
 __all__ = ["Shape", "nest_of"]
@@ -115,14 +115,23 @@ class _Writer:
         )
         self.power = self.registers("power", HALF)
         self.row, self.column = Variable("rows0"), Variable("columns0")
-        columns = shape.columns, parts.columns
-        self.key = tile_of(parts.key, DEPTH, parts.depth, *columns)
-        self.value = tile_of(parts.value, VALUE, parts.values, *columns)
+        self.key = self.tile(parts.key, DEPTH, parts.depth)
+        self.value = self.tile(parts.value, VALUE, parts.values)
+
+    def tile(self, load: Load, other: Variable, size: int) -> Tile:
+        """A part of an operand; keys and values may be one tensor, of which there are two."""
+        name = self.new(f"{load.buffer.name}.tile")
+        return tile_of(name, load, other, size, self.shape.columns, self.parts.columns)
+
+    def new(self, name: str) -> str:
+        """The name of a further buffer."""
+        name = fresh(name, self.taken)
+        self.taken.add(name)
+        return name
 
     def registers(self, stem: str, *shape: int, dtype: DType = F32) -> Buffer:
         """Each thread's own array."""
-        name = fresh(f"{stem}.own", self.taken)
-        self.taken.add(name)
+        name = self.new(f"{stem}.own")
         return Buffer(name, (self.shape.warps, GROUP, QUAD, *shape), dtype, Scope.REGISTER)
 
     def write(self, kind: LoopKind) -> Stmt:

@@ -54,7 +54,7 @@ class Tile:
         return loops(((f"{name}.thread", threads),), rounds, LoopKind.THREAD)
 
 
-def tile_of(load: Load, other: Variable, size: int, columns: int, existing: int) -> Tile:
+def tile_of(name: str, load: Load, other: Variable, size: int, columns: int, existing: int) -> Tile:
     """The tile of ``columns`` of an operand, of which so many are ``existing``; size: of ``other``.
 
     Raises ScheduleError where a thread cannot copy 16 bytes of it.
@@ -66,7 +66,7 @@ def tile_of(load: Load, other: Variable, size: int, columns: int, existing: int)
         raise ScheduleError(f"attend: {existing} columns, which are neighbours in memory")
     sides = (size, columns) if turned else (columns, size)
     shape = sides[0], sides[1] + count
-    buffer = Buffer(f"{load.buffer.name}.tile", shape, load.dtype, Scope.SHARED)
+    buffer = Buffer(name, shape, load.dtype, Scope.SHARED)
     return Tile(buffer, load, other, columns, turned)
 
 

@@ -175,6 +175,17 @@ def test_warps_of_two_tiles_are_near_the_exact_result() -> None:
     np.testing.assert_allclose(found, exact(case, given), atol=ERRORS[HALF])
 
 
+def test_one_tensor_is_queries_keys_and_values() -> None:
+    case, builder = Case(1, 48, 48, 32, 32), GraphBuilder()
+    given = case.operands(HALF)[0]
+    name = builder.input("x", TensorType(given.shape, HALF))
+    graph = builder.build((builder.node(case.operator, (name,) * 3, "y", "attention"),))
+    schedule = schedule_group(define_group(graph, graph.nodes), INTRINSICS)
+    assert in_fragments(schedule)
+    found = run_ptx(schedule.function, named([given]))["out0"]
+    np.testing.assert_allclose(found, exact(case, [given] * 3), atol=ERRORS[HALF])
+
+
 def test_rows_of_which_no_score_stays_weigh_all_values_alike() -> None:
     case = Case(1, 16, 70, 16, 16, chosen=True, other=LOWEST)
     *given, chosen = case.operands(HALF)
