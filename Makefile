@@ -21,7 +21,7 @@ CONFIGS := tiny zynq7020 ecp5_85 ecp5_85_fast large
 ROOTS := isa vta_hw vta_sim runtime bitstreams compiler
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel wheel-check wheels demo train train-story test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation monotony mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo gateware lint-verilog synth bitstream area-records clock-records clean
+.PHONY: help setup wheel wheel-check wheels demo train train-story test coverage check format differential prove manual conformance conformance-torch torch-networks ptx web fuzz fuzz-graphs operators tflite-operators docs snippets notebook diagrams benchmark benchmark-accelerator benchmark-cpu benchmark-gpu benchmark-latency benchmark-tuning benchmark-quantisation monotony kept mutants mutants-code kills debug-faults rtl-networks verify-networks board-networks faults benchmark-boards zoo gateware lint-verilog synth bitstream area-records clock-records clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -153,6 +153,11 @@ diagrams: ## Draw docs/diagrams/*.dot as SVG with Graphviz
 
 benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-18 included
 	$(BIN)/python benchmarks/simulator.py $(ARGS)
+
+kept: $(READY) ## Write down anew what tests keep of choices, costs and reports; git diff shows what is another
+	KEEP=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
+		$$(grep -rlE "check_kept|check_costs|assert_exact" tests --include="test_*.py")
+	git diff --stat tests
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed
 	$(BIN)/python -m tests.compiler.targets.vta.mutants --count 1000 $(ARGS)

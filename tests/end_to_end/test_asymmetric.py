@@ -9,6 +9,7 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.runtime import run
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check, reference
+from tests.kept_costs import check_costs
 
 MODEL = "mobilenet_v1/mobilenet_v1_0.25_128_uint8.onnx"
 MOST_CYCLES = 190_000
@@ -45,6 +46,7 @@ def test_asymmetric_weights_give_the_bytes_of_onnxruntime(seed: int, target: str
     x = np.random.default_rng(seed).integers(0, 256, (1, 3, 9, 8)).astype(np.uint8)
     wanted = check(model, {"x": x})
     module = compile(model, target)
+    check_costs(module.parts)
     (found,) = run(module, {"x": x}, "sim").outputs.values()
     assert np.array_equal(found, wanted)
     if seed == 0 and target == "vta:tiny":

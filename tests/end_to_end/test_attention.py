@@ -9,6 +9,7 @@ from dovetail.compiler import CompileOptions, compile
 from dovetail.compiler.front.onnx.quantize import QuantizeOptions, quantize_model
 from dovetail.compiler.options import Overlap
 from dovetail.runtime import run
+from tests.kept_costs import check_costs
 
 from ..compiler.graph.passes.integer_layers.models import (
     F32,
@@ -110,6 +111,7 @@ def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(
     result = run(module, {"x": values}, "sim")
     np.testing.assert_array_equal(result.outputs[y], reference(model, {"x": values}))
     assert result.cycles == module.parts[0].expected_cycles
+    check_costs(module.parts)
     if target == "vta:tiny":
         other = run(module, {"x": values}, "rtl")
         np.testing.assert_array_equal(other.outputs[y], result.outputs[y])
@@ -161,6 +163,7 @@ def test_pixels_attend_within_their_windows_in_one_launch() -> None:
     values = {"x": np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)}
     found = run(module, values, "sim").outputs[y]
     np.testing.assert_array_equal(found, run(compile(model, "cpu"), values, "cpu").outputs[y])
+    check_costs(module.parts)
     # Softmax may be one step off, which the sums of two layers make a few.
     apart = np.abs(found.astype(int) - reference(model, values))
     assert (apart > 0).mean() < 0.05

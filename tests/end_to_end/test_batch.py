@@ -13,6 +13,7 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.runtime.accelerator.part import accelerator_part
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import Session
+from tests.kept_costs import check_costs
 
 from .models import Network, random_network, references
 
@@ -25,6 +26,7 @@ def batched(model: onnx.ModelProto, images: int, target: str = "vta:tiny") -> Mo
 
 def require_equal(model: onnx.ModelProto, module: Module, images: int, seed: int = 3) -> None:
     """Each image's outputs are ONNX Runtime's, image by image."""
+    check_costs(module.parts)
     rng = np.random.default_rng(seed)
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
     x = rng.integers(-128, 128, (images * shape[0], *shape[1:]), np.int8)

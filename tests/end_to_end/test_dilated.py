@@ -8,6 +8,7 @@ from dovetail.compiler import compile
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check
+from tests.kept_costs import check_costs
 
 SHAPE = (1, 3, 13, 12)
 
@@ -44,6 +45,7 @@ def test_dilated_convolutions_match_onnx_runtime(
     x = np.random.default_rng(1).integers(-128, 128, SHAPE).astype(np.int8)
     wanted = check(model, {"x": x})
     module = compile(model, target)
+    check_costs(module.parts)
     (found,) = run(module, {"x": x}, "cpu" if target == "cpu" else "sim").outputs.values()
     assert np.array_equal(found, wanted)
 

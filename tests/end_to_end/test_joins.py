@@ -8,6 +8,7 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
+from tests.kept_costs import check_costs
 
 from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of
@@ -102,9 +103,10 @@ NETWORKS: dict[str, Callable[[Network], Tensor]] = {
 def test_joined_networks_match_onnx_runtime(name: str, target: str) -> None:
     net = Network(np.random.default_rng(len(name)))
     model = net.model(NETWORKS[name](net))
-    inputs = inputs_of(model, 1)
+    inputs, module = inputs_of(model, 1), compile(model, target)
+    check_costs(module.parts)
     expected = reference(model, inputs["x"], integers=name == "ghosts")
-    assert np.array_equal(output_of(compile(model, target), inputs), expected)
+    assert np.array_equal(output_of(module, inputs), expected)
 
 
 def test_no_layer_is_there_only_to_join() -> None:

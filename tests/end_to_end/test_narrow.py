@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler import compile
+from tests.kept_costs import check_costs
 
 from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of
@@ -12,7 +13,9 @@ from .test_networks import inputs_of, output_of
 def assert_exact(net: Network, result: Tensor, target: str) -> None:
     model = net.model(result)
     inputs = inputs_of(model, 1)
-    found = output_of(compile(model, target), inputs)
+    module = compile(model, target)
+    check_costs(module.parts)
+    found = output_of(module, inputs)
     np.testing.assert_array_equal(found, reference(model, inputs["x"]))
 
 

@@ -10,6 +10,7 @@ from dovetail.compiler import compile
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import Rows, accelerator_part
 from dovetail.runtime.module import Module
+from tests.kept_costs import check_costs
 
 from .models import Array, Network, Tensor, random_network, reference
 
@@ -38,7 +39,9 @@ def averages(model: onnx.ModelProto) -> bool:
 def test_random_networks_match_byte_for_byte(seed: int, target: str) -> None:
     model = random_network(seed)
     inputs = inputs_of(model, seed)
-    found = output_of(compile(model, target), inputs)
+    module = compile(model, target)
+    check_costs(module.parts)
+    found = output_of(module, inputs)
     assert np.array_equal(found, output_of(compile(model, "cpu"), inputs))
     if not averages(model):
         assert np.array_equal(found, reference(model, inputs["x"]))
@@ -94,8 +97,9 @@ def _residual(net: Network) -> Tensor:
 def test_each_kind_of_layer_matches_onnx_runtime(name: str, target: str) -> None:
     net = Network(np.random.default_rng(len(name)))
     model = net.model(NETWORKS[name](net))
-    inputs = inputs_of(model, 1)
-    assert np.array_equal(output_of(compile(model, target), inputs), reference(model, inputs["x"]))
+    inputs, module = inputs_of(model, 1), compile(model, target)
+    check_costs(module.parts)
+    assert np.array_equal(output_of(module, inputs), reference(model, inputs["x"]))
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -19,6 +19,7 @@ from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 from dovetail.isa.program import program_from_bytes
 from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
+from tests.kept_costs import check_costs
 
 from .models import reference
 from .test_networks import inputs_of, output_of
@@ -112,6 +113,7 @@ def test_blocks_of_nibbles_are_loaded_as_such_and_give_onnx_runtimes_bytes(form:
     np.testing.assert_array_equal(output_of(module, inputs), expected)
     np.testing.assert_array_equal(output_of(compile(model, "cpu"), inputs), expected)
     part = accelerator_part(module)
+    check_costs([part])
     assert all(each.nibbles for each in weight_loads(part))
     assert 0 < part.roof_cycles <= part.expected_cycles
     validate(integer_graph(open_model(model)), part)

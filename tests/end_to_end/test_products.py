@@ -8,6 +8,7 @@ import pytest
 from dovetail.compiler import compile
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
+from tests.kept_costs import check_costs
 
 from .models import Network, Tensor, reference
 from .test_networks import inputs_of, output_of
@@ -60,6 +61,7 @@ def test_networks_with_products_match_onnx_runtime(name: str, target: str) -> No
     model = net.model(NETWORKS[name](net))
     inputs = inputs_of(model, 1)
     module = compile(model, target)
+    check_costs(module.parts)
     assert np.array_equal(output_of(module, inputs), reference(model, inputs["x"], integers=True))
     if target != "cpu":
         layers = accelerator_part(module).layers

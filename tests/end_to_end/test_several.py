@@ -20,6 +20,7 @@ from dovetail.runtime.debug.compare import first_difference
 from dovetail.runtime.debug.session import Session
 from dovetail.vta_sim.timing import time_program
 from tests.compiler.debug.planted import changed_bytes
+from tests.kept_costs import check_costs
 
 from .models import Network, references
 
@@ -52,6 +53,7 @@ def test_all_outputs_match_onnx_runtime(target: str) -> None:
     model = pyramid()
     inputs, module = inputs_of(model), compile(model, target)
     assert len(module.parts) == 1
+    check_costs(module.parts)
     found = run(module, inputs, "cpu" if target == "cpu" else "sim").outputs
     assert list(found) == [each.name for each in model.graph.output]
     for array, expected in zip(found.values(), references(model, inputs), strict=True):

@@ -16,6 +16,7 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Gemm, Load
 from dovetail.isa.memories import Memory
 from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
+from tests.kept_costs import check_costs
 
 from .models import reference
 from .test_networks import inputs_of, output_of
@@ -83,6 +84,7 @@ def test_scales_come_alone_where_a_layer_has_no_biases(bias: bool) -> None:
     module = compile(model, WIDE)
     np.testing.assert_array_equal(output_of(module, inputs), expected)
     part = accelerator_part(module)
+    check_costs([part])
     assert [each.nibbles for each in loads(part, Memory.PAR)] == [not bias]
     (zero,) = {each.act_zero_point for each in part.program if isinstance(each, Gemm)}
     assert zero == (0 if bias else 5)

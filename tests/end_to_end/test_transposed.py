@@ -10,6 +10,7 @@ from dovetail.compiler import compile
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder, check
+from tests.kept_costs import check_costs
 
 TARGETS = ["cpu", "vta:tiny", "vta:zynq7020"]
 Network = Callable[[ModelBuilder, str], str]
@@ -130,6 +131,7 @@ def test_pixels_in_their_places_match_onnx_runtime(name: str, target: str) -> No
     module = compile(model, target)
     (found,) = run(module, {"x": x}, "cpu" if target == "cpu" else "sim").outputs.values()
     assert np.array_equal(found, wanted)
+    check_costs(module.parts)
 
 
 @pytest.mark.parametrize("name", ["transposed, grown", "average"])

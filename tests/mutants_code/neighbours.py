@@ -24,17 +24,29 @@ SLOW = (
 
 HARDWARE = ("tests/bitstreams/", "tests/differential/", "tests/vta_hw/")
 
+KEPT_SCHEDULES = "tests/compiler/schedule/rules/test_kept_schedules.py"
+KEPT_REPORTS = "tests/compiler/cli/test_kept_reports.py"
 SWEEPING = {
-    "compiler/benchmark/": ("tests/compiler/cli/test_benchmark.py",),
+    "compiler/benchmark/": ("tests/compiler/cli/test_benchmark.py", KEPT_REPORTS),
+    "compiler/cli/": (KEPT_REPORTS,),
+    "runtime/profile/": (KEPT_REPORTS,),
+    "compiler/schedule/": (KEPT_SCHEDULES,),
+    "compiler/targets/cpu/": (KEPT_SCHEDULES,),
+    "compiler/targets/gpu/": (KEPT_SCHEDULES,),
+    "compiler/program/": (KEPT_SCHEDULES,),
+    "compiler/tune/": ("tests/compiler/tune/test_kept_candidates.py",),
+    "compiler/graph/passes/": (KEPT_SCHEDULES, "tests/end_to_end/test_networks.py"),
     "compiler/front/onnx/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/operators/": ("tests/conformance/test_meanings.py",),
     "compiler/graph/": ("tests/random_models/test_random_models.py",),
-    "compiler/define/": ("tests/conformance/test_sample.py",),
+    "compiler/define/": ("tests/conformance/test_sample.py", KEPT_SCHEDULES),
     "compiler/targets/vta/": (
         *(
             "tests/compiler/debug/test_sound_networks.py",
             "tests/compiler/targets/vta/test_cycles.py",
         ),
+        *("tests/compiler/targets/vta/test_any_layers.py", "tests/end_to_end/test_joins.py"),
+        *("tests/compiler/targets/vta/test_parts.py", "tests/end_to_end/test_batch.py"),
         *("tests/end_to_end/test_networks.py", "tests/end_to_end/test_attention.py"),
         *("tests/end_to_end/test_short_constants.py", "tests/end_to_end/test_transposed.py"),
         "tests/runtime/debug/test_session.py",

@@ -26,6 +26,9 @@ from dovetail.compiler.tune.tuning import RECORDS, Options, tune
 from dovetail.isa.configs import find_config
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
+from tests.kept import check_kept
+
+from .test_kept_candidates import KEPT, steps, told
 
 TARGET = "vta:tiny"
 
@@ -85,6 +88,11 @@ def test_what_is_no_plan_is_replaced(subject: AcceleratorSubject) -> None:
         wanted = problem.mutate(problem.default(), random.Random(seed))
         assert problem.cross(problem.default(), NO_PLAN, random.Random(seed)) == wanted
         assert problem.cross(NO_PLAN, problem.default(), random.Random(seed)) == problem.default()
+
+
+def test_random_steps_are_as_they_were(subject: AcceleratorSubject) -> None:
+    found = steps(subject.problem, 6)
+    check_kept(KEPT, "plans", [told(subject.problem, each) for each in found])
 
 
 def test_features_say_where_cycles_go(subject: AcceleratorSubject) -> None:

@@ -14,6 +14,7 @@ from dovetail.isa.configs import find_config
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 from dovetail.vta_sim.timing import time_program
+from tests.kept_costs import check_costs
 
 from .random_layers import random_layers
 
@@ -40,6 +41,7 @@ def test_programs_compute_what_the_graph_does(seed: int) -> None:
     graph = random_layers(seed, 8)
     options = CompileOptions()
     part = compile_accelerated(graph, find_config("tiny"), options, TRACE, time_program)
+    check_costs([part])
     x = {"x": _image(graph.types["x"].shape)}
     (found,) = run(Module.of_part(part), x).outputs.values()
     np.testing.assert_array_equal(found, interpret(graph, x)[graph.outputs[0]])

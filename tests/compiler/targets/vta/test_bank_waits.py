@@ -9,6 +9,7 @@ from dovetail.isa.instructions import Gemm, Store
 from dovetail.isa.program import program_from_bytes
 from dovetail.runtime.accelerator.part import AcceleratorPart
 from tests.end_to_end.models import Network
+from tests.kept_costs import check_costs
 
 from .programs import TINY
 from .test_stream import assert_exact
@@ -23,6 +24,7 @@ def test_results_in_a_bank_of_inputs_are_stored_between_parts_of_the_sums() -> N
     model = net.model(net.conv(x, 4, (1, 1)))
     (part,) = compile_model(model, CRAMPED).parts
     assert isinstance(part, AcceleratorPart)
+    check_costs([part])
     code = part.dram[part.program_address :][: part.program_bytes]
     layer = [
         each

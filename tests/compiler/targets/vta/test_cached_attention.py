@@ -35,6 +35,7 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import AcceleratorPart, accelerator_part
 from dovetail.runtime.module import Module
+from tests.kept_costs import check_costs
 
 TINY = find_config("tiny")
 SIZES = {"width": 16, "heads": 4, "groups": 2, "vocabulary": 12}
@@ -107,6 +108,7 @@ def test_a_token_is_one_launch_with_the_same_bytes_everywhere(
     model: onnx.ModelProto, module: Module
 ) -> None:
     assert [part.target for part in module.parts] == ["cpu", "vta:tiny", "cpu"]
+    check_costs(module.parts)
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     reference = onnxruntime.InferenceSession(model.SerializeToString(), options)

@@ -20,6 +20,7 @@ from dovetail.isa.configs import find_config
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 from dovetail.vta_sim.timing import time_program
+from tests.kept_costs import check_costs
 
 TINY = find_config("tiny")
 HALF = 1 << 30
@@ -53,6 +54,7 @@ def test_the_accelerator_gives_them_and_its_program_is_that_function_of_the_pair
     graph = graph_of(operator, (1, 3, 2, 5))
     options = CompileOptions()
     part = compile_accelerated(graph, TINY, options, Trace(options), time_program)
+    check_costs([part])
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-128, 128, (1, 3, 2, 5)).astype(np.int8) for _ in range(2))
     # One of the three in a line, which the nearest form gives wrong.

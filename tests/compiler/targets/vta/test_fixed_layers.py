@@ -34,6 +34,7 @@ from dovetail.isa.program import program_from_bytes
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 from dovetail.vta_sim.timing import time_program
+from tests.kept_costs import check_costs
 
 TINY = find_config("tiny")
 Rng = np.random.Generator
@@ -96,6 +97,7 @@ def test_layers_give_the_bytes_of_their_operators(seed: int) -> None:
     graph = network(seed)
     trace = Trace(CompileOptions())
     part = compile_accelerated(graph, TINY, CompileOptions(), trace, time_program)
+    check_costs([part])
     x = {"x": np.random.default_rng(seed).integers(-128, 128, (1, 5, 4, 6)).astype(np.int8)}
     (found,) = run(Module.of_part(part), x).outputs.values()
     np.testing.assert_array_equal(found, interpret(graph, x)["mean"])

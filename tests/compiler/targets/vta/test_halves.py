@@ -22,6 +22,7 @@ from dovetail.compiler.translation.validate import validate
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.vta_sim.timing import time_program
+from tests.kept_costs import check_costs
 
 ZYNQ7020 = find_config("zynq7020")
 HALVES = TwoHalves(16, ZYNQ7020.act_depth)
@@ -174,6 +175,7 @@ def compiled(net: Net, config: HardwareConfig, monkeypatch: pytest.MonkeyPatch, 
     graph, options = net.graph(), CompileOptions(effort=0)
     part = compile_accelerated(graph, config, options, Trace(options), time_program)
     validate(graph, part)
+    check_costs([part])
     return part.expected_cycles
 
 

@@ -6,6 +6,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, Overlap
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import accelerator_part
+from tests.kept_costs import check_costs
 
 from .test_cascade import deep
 
@@ -17,6 +18,7 @@ def test_each_level_hides_more_and_changes_nothing() -> None:
     cycles = []
     for overlap in Overlap:
         module = compile(model, "vta:tiny", options=CompileOptions(overlap=overlap))
+        check_costs(module.parts)
         result = run(module, x, "sim")
         (found,) = result.outputs.values()
         assert np.array_equal(found, wanted)

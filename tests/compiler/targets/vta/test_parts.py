@@ -23,6 +23,7 @@ from dovetail.runtime.accelerator.part import AcceleratorPart
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 from dovetail.vta_sim.timing import time_program
+from tests.kept_costs import check_costs
 
 from .integer_graphs import inputs_of, random_integer_graph
 from .programs import TINY
@@ -44,6 +45,7 @@ def compiled(graph: Graph, config: str) -> AcceleratorPart:
 
 def assert_exact(graph: Graph, part: AcceleratorPart, *devices: str) -> None:
     """Every device gives the interpreter's bytes in the expected cycles."""
+    check_costs([part])
     inputs = inputs_of(graph, 1)
     expected = interpret(graph, inputs)
     given = {each.name: inputs[each.name] for each in part.inputs}

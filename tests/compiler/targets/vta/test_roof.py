@@ -24,6 +24,7 @@ from dovetail.isa.memories import Unit
 from dovetail.isa.program import program_from_bytes
 from dovetail.runtime.accelerator.part import accelerator_part
 from tests.end_to_end.models import Network, random_network
+from tests.kept_costs import check_costs
 from tests.once import short_searches
 
 from .test_stream import lowered
@@ -46,6 +47,7 @@ def any_plan() -> Iterator[None]:
 def test_no_program_is_faster_than_the_roof(seed: int, overlap: Overlap) -> None:
     config = TINY if seed % 2 else replace(TINY, wgt_depth=64)
     part = accelerator_part(compile(random_network(seed), config, CompileOptions(overlap=overlap)))
+    check_costs([part])
     assert 0 < part.roof_cycles <= part.expected_cycles
 
 

@@ -8,6 +8,7 @@ import onnx
 from dovetail.compiler import CompileOptions, compile
 from dovetail.isa.configs import find_config
 from dovetail.runtime import run
+from tests.kept_costs import check_costs
 
 from ....end_to_end.models import Network, reference
 from ....end_to_end.test_attention import F32, WIDTH, Rows, attention
@@ -26,6 +27,7 @@ def check(proto: onnx.ModelProto, **small: int) -> None:
     shape = [each.dim_value for each in proto.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
     module = compile(proto, replace(TINY, name="small", **small), QUICK)
+    check_costs(module.parts)
     (found,) = run(module, {"x": x}).outputs.values()
     np.testing.assert_array_equal(found, reference(proto, x))
 

@@ -38,6 +38,7 @@ from dovetail.runtime import Session
 from dovetail.runtime.host import pack, unpack
 from dovetail.vta_sim.timing import time_program
 from tests.end_to_end.models import Network, Tensor, random_network
+from tests.kept_costs import check_costs
 
 from .programs import TINY
 
@@ -66,6 +67,7 @@ def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> N
     graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
     program = compile_partition(graph, partition, config, time_program)
+    check_costs([program])
     shape = graph.types[graph.inputs[0]].shape
     x = np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
     values = run(graph, {graph.inputs[0]: x})

@@ -14,6 +14,7 @@ from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Sli
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.passes.move_pixels import MovePixels
 from dovetail.runtime import run
+from tests.kept_costs import check_costs
 
 from .test_parts import assert_exact, compiled
 
@@ -88,6 +89,7 @@ def test_a_block_of_shifted_windows_is_one_launch() -> None:
     model = quantize_model(swin_block(), samples).model
     module = compile(model, "vta:tiny")
     assert [part.target for part in module.parts] == ["vta:tiny"]
+    check_costs(module.parts)
     own, simulated = (
         run(each, samples[0], device).outputs["y"]
         for each, device in ((compile(model, "cpu"), "cpu"), (module, "sim"))
