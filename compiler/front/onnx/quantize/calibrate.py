@@ -111,7 +111,7 @@ def calibrate(
     if first is None:
         raise CalibrationError("no calibration data; required at least one sample")
     shapes, _ = tensors_of(read, first)
-    simple = simplify(read, shapes)
+    simple = simplify(read, shapes, merge=options.per_channel and options.weight_bits == 8)
     more, dtypes = tensors_of(simple, first)
     shapes |= more
     if options.equalize:

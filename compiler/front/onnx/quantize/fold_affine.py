@@ -1,7 +1,7 @@
 """Fold what scales and shifts channels into the convolution or dense layer before it.
 
-Conv | ConvTranspose | Gemm, then BatchNormalization, or Add, Sub, Mul, Div with a constant for each
-channel                                             ->  the same with other weights and bias
+Conv | ConvTranspose | Gemm, then BatchNormalization, a depthwise 1x1 Conv, or Add, Sub, Mul, Div
+with a constant for each channel                    ->  the same with other weights and bias
 Such of an image behind anything else, channels differing, or of the model's input
                                                     ->  depthwise 1x1 Conv
 """
@@ -46,12 +46,14 @@ class FoldAffine:
             if before is not None and _folds(before, constants) and model.only_reader(x):
                 new = _folded(before, node.outputs, affine, constants)
                 nodes = [new if each is before else each for each in nodes]
-            elif (self.rest and len(self.shapes[node.outputs[0]]) == 4) and (
+            elif (
+                self.rest and node.kind != "Conv" and len(self.shapes[node.outputs[0]]) == 4
+            ) and (
                 node.kind == "BatchNormalization"
                 or len(set(zip(*affine, strict=True))) > 1
                 or _prepares(model, node, x)
             ):
-                new = _depthwise(node, affine, constants)
+                new = _depthwise(node, x, affine, constants)
                 nodes.append(new)
             else:
                 new = node
@@ -69,6 +71,8 @@ class FoldAffine:
         """
         if node.kind == "BatchNormalization":
             return node.inputs[0], _normalization(model, node)
+        if node.kind == "Conv":
+            return node.inputs[0], _scaling(model, node)
         if node.kind not in ("Add", "Sub", "Mul", "Div"):
             return "", None
         flipped = node.inputs[0] in model.constants
@@ -116,6 +120,18 @@ def _normalization(model: FloatModel, node: OnnxNode) -> Affine | None:
     return factor, bias - mean * factor
 
 
+def _scaling(model: FloatModel, node: OnnxNode) -> Affine | None:
+    """Factors and shifts of a depthwise convolution whose window is one element."""
+    weights = model.constants.get(node.inputs[1])
+    bias = model.constants.get(node.inputs[2]) if node.has(2) else np.zeros(1)
+    if weights is None or bias is None or weights.size != node.integer("group", 1):
+        return None
+    if {1} != {*node.integers("strides", (1,))} or any(node.integers("pads", ())):
+        return None
+    factors = weights.reshape(-1).astype(np.float64)
+    return factors, np.broadcast_to(bias, factors.shape).astype(np.float64)
+
+
 def _prepares(model: FloatModel, node: OnnxNode, x: str) -> bool:
     """True if ``x`` is an input of the model, channels first."""
     while x in model.producers and model.producers[x].kind == "Transpose":
@@ -154,10 +170,10 @@ def _folded(
     return replace(node, inputs=(node.inputs[0], *names), outputs=outputs)
 
 
-def _depthwise(node: OnnxNode, affine: Affine, constants: dict[str, Array]) -> OnnxNode:
+def _depthwise(node: OnnxNode, x: str, affine: Affine, constants: dict[str, Array]) -> OnnxNode:
     scale, shift = affine
     names = f"{node.outputs[0]}/weights", f"{node.outputs[0]}/bias"
     constants[names[0]] = scale.reshape(-1, 1, 1, 1).astype(np.float32)
     constants[names[1]] = shift.astype(np.float32)
     attributes = {"kernel_shape": [1, 1], "group": len(scale)}
-    return OnnxNode("Conv", node.name, (node.inputs[0], *names), node.outputs[:1], attributes)
+    return OnnxNode("Conv", node.name, (x, *names), node.outputs[:1], attributes)

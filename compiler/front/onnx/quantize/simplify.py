@@ -18,6 +18,7 @@ from .fold_affine import FoldAffine
 from .functions import PAIRS
 from .groups import FlattenGroups, LastSoftmax, MergeReshapes, RowsToImages
 from .masks import DropNanGuards, MaskByAdd
+from .merge_branches import MergeBranches
 from .model import FloatModel
 
 __all__ = ["simplify"]
@@ -190,11 +191,29 @@ class ShortcutToConv:
         return weights
 
 
-def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatModel:
+@dataclass(frozen=True, slots=True)
+class UntilSettled:
+    """Passes, until none of them changes anything; each change must leave fewer nodes of a kind."""
+
+    passes: tuple[Pass[FloatModel], ...]
+    name: str = "until_settled"
+
+    def run(self, model: FloatModel) -> FloatModel:
+        """The rewritten model."""
+        while (after := Pipeline(self.passes).run(model)) is not model:
+            model = after
+        return model
+
+
+def simplify(
+    model: FloatModel, shapes: dict[str, tuple[int, ...]], *, merge: bool = True
+) -> FloatModel:
     """The model with constants, identities, normalisations and added biases folded.
 
-    shapes: of every tensor.  Raises ModelError when nothing is left.
+    shapes: of every tensor.  merge: convolutions whose results are added become one.
+    Raises ModelError when nothing is left.
     """
+    branches = (MergeBranches(shapes),) if merge else ()
     passes: tuple[Pass[FloatModel], ...] = (
         FoldConstants(shapes),
         FindHardSigmoid(),
@@ -211,7 +230,7 @@ def simplify(model: FloatModel, shapes: dict[str, tuple[int, ...]]) -> FloatMode
         LowerDense(shapes),
         MergeTransposes(),
         DropIdentities(),
-        FoldAffine(shapes),
+        UntilSettled((FoldAffine(shapes), *branches)),
         MaskByAdd(),
         DropIdentities(),
     )

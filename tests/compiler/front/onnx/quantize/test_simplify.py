@@ -90,7 +90,7 @@ def test_other_arithmetic_stays(kind: str, inputs: list[str], shape: tuple[int, 
 
 
 def test_nothing_folds_into_a_convolution_that_others_read() -> None:
-    shifted = helper.make_node("Add", ["c", "k"], ["a"])
+    shifted = helper.make_node("Add", ["k", "c"], ["a"])
     both = helper.make_node("Mul", ["a", "c"], ["y"])
     constant = {"k": random((5, 1, 1), 3)}
     simple = check([CONV, shifted, both], IMAGE, WEIGHTS | constant, ["Conv", "Conv", "Mul"])
