@@ -156,7 +156,7 @@ benchmark: $(READY) ## Measure the simulator against the Verilated RTL, ResNet-1
 
 kept: $(READY) ## Write down anew what tests keep of choices, costs and reports; git diff shows what is another
 	KEEP=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
-		$$(grep -rlE "check_kept|check_costs|assert_exact" tests --include="test_*.py")
+		$$(grep -rlE "check_(kept|costs|model)|assert_exact" tests --include="test_*.py")
 	git diff --stat tests
 
 mutants: $(READY) ## Put 1,000 faults into compiled programs, one each, and count those noticed

@@ -51,7 +51,7 @@ def gemm(state: State, instruction: Gemm) -> None:
     wgt = nest(instruction.wgt_address, extent, instruction.wgt_stride, config.wgt_depth)
     acc = nest(instruction.acc_address, extent, instruction.acc_stride, config.acc_depth)
     lanes = config.block
-    order = np.argsort(wgt, kind="stable")
+    order = np.argsort(wgt)
     tiles, begins = np.unique(wgt[order], return_index=True)
     groups = np.split(order, begins[1:])
     weights = state.words[Memory.WGT].moved(lambda x: x[tiles].reshape(-1, lanes, lanes))

@@ -31,7 +31,14 @@ SWEEPING = {
     "compiler/cli/": (KEPT_REPORTS,),
     "runtime/profile/": (KEPT_REPORTS,),
     "compiler/schedule/": (KEPT_SCHEDULES,),
-    "compiler/targets/cpu/": (KEPT_SCHEDULES,),
+    "compiler/targets/cpu/": (
+        KEPT_SCHEDULES,
+        "tests/compiler/targets/cpu/executor/test_loops.py",
+    ),
+    "compiler/front/onnx/quantize/": (
+        "tests/compiler/front/onnx/quantize/test_quantize.py",
+        "tests/compiler/front/onnx/quantize/test_random.py",
+    ),
     "compiler/targets/gpu/": (KEPT_SCHEDULES,),
     "compiler/program/": (KEPT_SCHEDULES,),
     "compiler/tune/": ("tests/compiler/tune/test_kept_candidates.py",),

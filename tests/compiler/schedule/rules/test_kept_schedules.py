@@ -1,9 +1,12 @@
-"""Steps that the rules choose for layers: any choice gives the right results, so a worse one, or
-merely another, is seen here alone.
+"""Steps that the rules choose for layers, and what CPUs get of them: any choice gives the right
+results, so a worse one, or merely another, is seen here alone.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -11,12 +14,16 @@ from dovetail.compiler.define.definition import Definition
 from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.loops.intrinsic import Intrinsic
+from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.options import CompileOptions, Precision
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.schedule.steps.trace import step_record
 from dovetail.compiler.targets.cpu import segment
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions
+from dovetail.compiler.targets.cpu.llvm.emitter import ModuleText
+from dovetail.compiler.targets.cpu.llvm.functions import write_function
+from dovetail.compiler.targets.cpu.llvm.target import CpuTarget
 from dovetail.compiler.targets.cpu.segment import float_passes
 from dovetail.compiler.targets.gpu import lower
 from dovetail.compiler.targets.gpu.target import Gpu
@@ -40,6 +47,16 @@ def steps(schedule: Schedule) -> list[str]:
     return [", ".join(map(str, step_record(step).values())) for step in schedule.trace]
 
 
+def code_of(function: Function, level: str) -> str:
+    """Instructions of LLVM by kind, and the checksum of the text."""
+    module = ModuleText(CpuTarget.at_level(level))
+    write_function(module, function, "f")
+    text = module.text()
+    counted = Counter(re.findall(r"^ +(?:%\S+ = )?(\w+)", text, re.MULTILINE))
+    kinds = " ".join(f"{kind}:{count}" for kind, count in sorted(counted.items()))
+    return f"{kinds}; {crc32(text.encode()):08x}"
+
+
 @pytest.mark.parametrize("level", ["avx512vnni", "armv8dot"])
 def test_kernels_of_cpus(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found, known = list[str](), segment.tuned_kernel
@@ -56,6 +73,7 @@ def test_kernels_of_cpus(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
         graph = float_passes(options.winograd).run(imported(name))
         program = segment.lower_graph(graph, options)
         found.append(f"{len(program.functions)} functions, {program.memory_bytes} bytes")
+        found += [code_of(function, level) for function in program.functions]
         check_kept(KEPT, f"{level}, {name}", found)
 
 

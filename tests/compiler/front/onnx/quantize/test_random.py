@@ -13,6 +13,7 @@ from dovetail.compiler.graph.ir import Array
 from dovetail.runtime import run
 
 from .floats import onnx_runtime, small_model
+from .kept_models import check_model
 
 
 @dataclass
@@ -148,6 +149,7 @@ def test_random_networks(seed: int) -> None:
     options = QuantizeOptions(list(Method)[seed % len(Method)], unsigned=bool(seed % 2))
     found = quantize_model(model, [{"x": sample} for sample in samples], options)
     assert found.kept == ()
+    check_model(found)
     x = samples[0]
     (expected,), (value,) = onnx_runtime(model, x), onnx_runtime(found.model, x)
     error = np.linalg.norm(value - expected) / np.linalg.norm(expected)

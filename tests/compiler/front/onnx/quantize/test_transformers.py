@@ -13,6 +13,7 @@ from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.quantize import QuantizedModel, compare, quantize_model
 from dovetail.compiler.graph.ir import Array
 from dovetail.runtime import run
+from tests.compiler.front.onnx.quantize.kept_models import check_model
 
 from .floats import random
 
@@ -144,6 +145,7 @@ def onnx_runtime(model: onnx.ModelProto, sample: dict[str, Array]) -> list[Array
 def test_a_block_is_near_its_floats_and_the_same_everywhere(name: str) -> None:
     model = model_of(MODELS[name])
     found = quantized(model)
+    check_model(found)
     module = compile(found.model, "cpu")
     for seed in (3, 7):
         # Both decided ranges: what lies outside of them is another loss.
