@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from dovetail.compiler.errors import ModelError
-from dovetail.compiler.front.onnx.quantize.evaluate import Evaluator
+from dovetail.compiler.front.onnx.node import OnnxNode
+from dovetail.compiler.front.onnx.quantize.evaluate import Evaluator, _has_kernel
 from dovetail.compiler.front.onnx.quantize.model import read_model
 from dovetail.compiler.graph.ir import Array
 
@@ -101,3 +102,26 @@ def test_a_node_that_cannot_be_computed_is_named() -> None:
     model = small_model([node], [1, 4], {"shape": np.array([2, 2])})
     with pytest.raises(ModelError, match=r"node 'odd' \(Reshape\) cannot be evaluated"):
         evaluated(model, random((1, 5)))
+
+
+IMAGE, ROWS = np.zeros((1, 2, 3, 3), np.float32), np.zeros((1, 2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "outputs", "x", "own"),
+    [
+        ("AveragePool", {}, 1, IMAGE, True),
+        ("AveragePool", {"ceil_mode": 1}, 1, IMAGE, False),
+        ("MaxPool", {"ceil_mode": 1}, 1, IMAGE, True),
+        ("MaxPool", {}, 2, IMAGE, False),
+        ("Conv", {}, 1, ROWS, False),
+        ("BatchNormalization", {}, 1, IMAGE, True),
+        ("BatchNormalization", {"training_mode": 1}, 1, IMAGE, False),
+        ("Hardmax", {}, 1, ROWS, False),
+    ],
+)
+def test_what_onnx_computes_in_its_place_takes_long(
+    kind: str, attributes: dict[str, object], outputs: int, x: Array, own: bool
+) -> None:
+    node = OnnxNode(kind, "n", ("x",), ("y", "z")[:outputs], attributes)
+    assert _has_kernel(node, [x]) == own
