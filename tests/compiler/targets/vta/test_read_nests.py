@@ -140,6 +140,8 @@ function "add"
     assert isinstance(nest.value, Total)
     assert isinstance(nest.value.left, Scaled)
     assert (nest.value.left.factor, nest.value.right.factor) == (1, 3)
+    with pytest.raises(NestError, match="is not an element with a factor"):
+        read_nests(parse(text.replace("3:int32", "cast(int32, a[l])")))
 
 
 @pytest.mark.parametrize(
@@ -152,10 +154,16 @@ function "add"
         ("for q in 6 hardware:", "if c < 9:", "required loops, stores and updates"),
         ("x[acc.c, o * 2 + p, acc.l]", "x[acc.c, (o + p) % 6, acc.l]", "an index is not a sum"),
         ("for p in 2 hardware", "for p in o + 1 hardware", "required a constant extent"),
+        ("cast(int32, x[acc.c", "abs(cast(int32, x[acc.c", "is not an operand of an instruction"),
     ],
 )
 def test_what_no_instruction_could_be_is_refused(old: str, new: str, message: str) -> None:
     assert old in GOOD
     text = GOOD.replace(old, new, 1)
+    text = (
+        text.replace("acc.l]) * (cast", "acc.l])) * (cast")
+        if new.startswith("abs(cast(i")
+        else text
+    )
     with pytest.raises(NestError, match=re.escape(message)):
         read_nests(parse(text.replace("[c, q,", "[c, 0,") if "if c" in new else text))
