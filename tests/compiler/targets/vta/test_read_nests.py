@@ -4,8 +4,11 @@ import re
 
 import pytest
 
+from dovetail.compiler.dtypes import DType
+from dovetail.compiler.loops.affine import Linear
+from dovetail.compiler.loops.expressions import Buffer, Scope, Variable
 from dovetail.compiler.loops.parse import parse
-from dovetail.compiler.targets.vta.nest import Fold, Product, Ref, Scaled, Total
+from dovetail.compiler.targets.vta.nest import SECOND_STEP, Fold, Product, Ref, Scaled, Total
 from dovetail.compiler.targets.vta.read_nests import NestError, read_nests
 
 GOOD = """
@@ -167,3 +170,17 @@ def test_what_no_instruction_could_be_is_refused(old: str, new: str, message: st
     )
     with pytest.raises(NestError, match=re.escape(message)):
         read_nests(parse(text.replace("[c, q,", "[c, 0,") if "if c" in new else text))
+
+
+def test_a_second_factor_may_move_only_so_far_from_block_to_block() -> None:
+    c, one = Linear(0, {Variable("c"): 1}), Linear(0, {})
+    left = Ref(Buffer("x", (1, 1, 4), DType.INT8, Scope.ACT), (one, one, one))
+
+    def product(words: int, scope: Scope = Scope.ACT) -> Product:
+        return Product(left, Ref(Buffer("w", (9, words, 4), DType.INT8, scope), (c, one, one)))
+
+    assert [product(SECOND_STEP + n).is_far for n in (-1, 0, 1)] == [False, True, True]
+    assert not product(SECOND_STEP, Scope.TAP).is_far
+    scopes = Scope.ACT, Scope.ACC, Scope.TAP
+    assert [product(1, scope).is_pair for scope in scopes] == [True, True, False]
+    assert str(product(3)) == "x[0, 0, 0] * w[c, 0, 0]"
