@@ -30,6 +30,7 @@ SWEEPING = {
     "compiler/benchmark/": ("tests/compiler/cli/test_benchmark.py", KEPT_REPORTS),
     "compiler/cli/": (KEPT_REPORTS,),
     "runtime/profile/": (KEPT_REPORTS,),
+    "compiler/explore/": ("tests/compiler/cli/explore/test_command.py",),
     "compiler/schedule/": (KEPT_SCHEDULES,),
     "compiler/targets/cpu/": (
         KEPT_SCHEDULES,

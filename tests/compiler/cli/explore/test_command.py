@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from dovetail.compiler.__main__ import main
 from dovetail.compiler.cli.output import FILE_WIDTH, human
 from dovetail.compiler.explore.space import load_space
 from dovetail.isa.configs import find_config
+from tests.kept import check_kept
 
 from ..profile.browser import drawn, opened
 from ..profile.test_layout import CORNERS
 
+KEPT = Path(__file__).with_name("kept_page.json")
 SPACE = """
 [base]
 config = "tiny"
@@ -190,3 +193,11 @@ def test_models_are_arguments(folder: Path, one_layer_model: Path, tmp_path: Pat
     refused = CliRunner().invoke(main, ["explore", *more])
     assert refused.exit_code == 2
     assert "no model is given; required one or more models" in refused.stderr
+
+
+def test_all_of_the_page_is_as_it_was(folder: Path) -> None:
+    text = (folder / "out" / "report.html").read_text()
+    said = text[text.index("<p>From") : text.index("<script")]
+    check_kept(KEPT, "page", re.sub(r"(<(?:h2|p|tr|div|table))", r"\n\1", said).splitlines())
+    shown = [re.sub(r"\S*/out/", "", line) for line in (folder / "said").read_text().splitlines()]
+    check_kept(KEPT, "said", [line for line in shown if " s" not in line])
