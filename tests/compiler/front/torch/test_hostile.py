@@ -81,6 +81,29 @@ def region(change: Callable[[dict[str, Any]], None]) -> bytes:
     return changed(lambda document: found(document["graph_module"]["graph"]), path=REGIONS)
 
 
+def spec(place: int, side: str = "input", **new: Any) -> bytes:
+    """A file in which an input or output of the program is said to be another."""
+
+    def change(document: dict[str, Any]) -> None:
+        document["graph_module"]["signature"][f"{side}_specs"][place] = new
+
+    return changed(change)
+
+
+def tensor(name: object) -> dict[str, Any]:
+    return {"arg": {"as_tensor": {"name": name}}}
+
+
+def last(place: int, argument: object) -> bytes:
+    """A file in which the last node, an argmax, has another argument."""
+    return graph(lambda g: g["nodes"][-1]["inputs"][place].update(arg=argument))
+
+
+def made(output: object) -> bytes:
+    """A file in which the first node has another output."""
+    return graph(lambda g: g["nodes"][0].update(outputs=[output]))
+
+
 CASES: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "not a .pt2 file .*torch.export.save"),
     "cut": (lambda: WORDS.read_bytes()[:-40], "not a .pt2 file .*torch.export.save"),
@@ -185,6 +208,46 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
     "another type than it computes": (
         lambda: graph(lambda g: g["tensor_values"]["embedding"].update(dtype=8)),
         "gives float32.*; the file says float64",
+    ),
+    "an input that is a token": (
+        lambda: spec(-1, token=tensor("tokens")), "'tokens' is a token; required tensors"
+    ),
+    "an input that is a number": (
+        lambda: spec(-1, user_input={"arg": {"as_int": 3}}), "reads 'tokens', which no node"
+    ),
+    "an input of another kind": (
+        lambda: spec(-1, user_input={"arg": {"as_custom_obj": {"name": "tokens"}}}),
+        "input 'tokens' is as_custom_obj; required tensors",
+    ),
+    "an input twice": (
+        lambda: spec(0, parameter={"arg": {"name": "tokens"}, "parameter_name": "tokens.weight"}),
+        "input 'tokens' is defined twice",
+    ),
+    "an output that is a number's name": (
+        lambda: spec(0, "output", user_output={"arg": {"as_sym_int": {"as_name": "s0"}}}),
+        "an output as_sym_int; required tensors",
+    ),
+    "an output that is a gradient": (
+        lambda: spec(0, "output", gradient_to_parameter=tensor("argmax")),
+        "an output that is a gradient_to_parameter",
+    ),
+    "an argument of no kind": (lambda: last(1, {"as_complex": 1}), "an argument as_complex"),
+    "an argument of two kinds": (
+        lambda: last(1, {"as_int": 1, "as_bool": True}), "an argument has 2 kinds"
+    ),
+    "an argument that is a list": (lambda: made([3]), r"an argument is \[3\]; required an object"),
+    "a number that no node computes": (
+        lambda: last(1, {"as_sym_int": {"as_name": "u7"}}), "reads 'u7', no number"
+    ),
+    "a result without a name": (lambda: made({"as_tensor": {"name": 3}}), "tensor 3 has no type in the file"),
+    "a result of no kind": (lambda: made({"as_complex": 3}), "a result as_complex"),
+    "a result too many": (
+        lambda: graph(lambda g: g["nodes"][0]["outputs"].append({"as_tensor": {"name": "matmul"}})),
+        "has 2 outputs",
+    ),
+    "sparse tensors": (
+        lambda: graph(lambda g: g["tensor_values"]["embedding"].update(layout=1)),
+        "tensor 'embedding' has layout 1; required dense ones",
     ),
     "the same node twice": (
         lambda: graph(lambda g: g["nodes"].insert(1, g["nodes"][0])), "a second time"
