@@ -15,7 +15,14 @@ from dovetail.compiler.graph.operators.movement import Transpose
 from dovetail.compiler.graph.operators.reductions import ArgReduce, Reduce, ReduceFunction
 from dovetail.compiler.graph.operators.windows import WindowFunction, WindowReduce
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.loops.expressions import Constant, Select
+from dovetail.compiler.loops.expressions import (
+    Binary,
+    BinaryFunction,
+    Constant,
+    Select,
+    Unary,
+    UnaryFunction,
+)
 from dovetail.compiler.quantize.data.labels import read_classes
 from dovetail.isa.errors import EncodingError
 from dovetail.isa.formats import Field, Format
@@ -59,6 +66,15 @@ def test_graphs_and_loops_are_not_made_of_what_fits_nowhere(
 ) -> None:
     with pytest.raises(GraphError, match=message):
         make()
+
+
+def test_expressions_are_shown_and_compared_by_what_they_are_made_of() -> None:
+    select = Select(TRUE, ONE, ONE)
+    made = [select, Binary(BinaryFunction.ADD, ONE, ONE), Unary(UnaryFunction.NEG, ONE)]
+    for each in made:
+        assert each.dtype is DType.INT32
+        assert repr(each).count("dtype=") == repr(each).count("Constant(")
+    assert len({*made, Select(TRUE, ONE, ONE)}) == len(made)
 
 
 def test_names_are_given_once(tmp_path: Path) -> None:

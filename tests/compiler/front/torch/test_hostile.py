@@ -239,7 +239,9 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
     "a number that no node computes": (
         lambda: last(1, {"as_sym_int": {"as_name": "u7"}}), "reads 'u7', no number"
     ),
-    "a result without a name": (lambda: made({"as_tensor": {"name": 3}}), "tensor 3 has no type in the file"),
+    "a result without a name": (
+        lambda: made({"as_tensor": {"name": 3}}), "tensor 3 has no type in the file"
+    ),
     "a result of no kind": (lambda: made({"as_complex": 3}), "a result as_complex"),
     "a result too many": (
         lambda: graph(lambda g: g["nodes"][0]["outputs"].append({"as_tensor": {"name": "matmul"}})),
