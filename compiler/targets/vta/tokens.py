@@ -13,17 +13,23 @@ what one execution can do all can: no execution of the program can deadlock.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.instructions import Instruction
+from dovetail.isa.instructions import Instruction, Units
 from dovetail.isa.memories import Unit
 
 from .dependence import dependences
 
 __all__ = ["insert_tokens"]
 
-Clock = dict[Unit, int]
+NEVER = -1
+UNITS = [frozenset(unit for unit in Unit if mask >> unit & 1) for mask in range(1 << len(Unit))]
+"""The units of each mask, which has bit ``u`` set for unit ``u``."""
+KEPT = 1 << 16
+"""Instructions with tokens that are remembered: programs of one network are made again and again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +50,28 @@ def insert_tokens(
     """``program`` with waits and posts; ``before``: its dependences, where they are known."""
     if before is None:
         before = dependences(program, config)
-    pairs: dict[tuple[Unit, Unit], list[_Token]] = {}
-    for token in _unimplied(program, _latest(program, before)):
-        pair = program[token.giver].unit, program[token.taker].unit
-        pairs.setdefault(pair, []).append(token)
+    units = [int(instruction.unit) for instruction in program]
+    pairs: dict[tuple[int, int], list[_Token]] = {}
+    for token in _unimplied(units, _latest(units, before)):
+        pairs.setdefault((units[token.giver], units[token.taker]), []).append(token)
     takers: list[list[int]] = [[] for _ in program]
     for tokens in pairs.values():
         for token in _bounded(tokens, config.token_max):
             takers[token.taker].append(token.giver)
-    waits: list[set[Unit]] = [set() for _ in program]
-    posts: list[set[Unit]] = [set() for _ in program]
+    waits, posts = [0] * len(program), [0] * len(program)
     # Where two tokens became one, that one may imply others.
-    for token in _unimplied(program, takers):
-        posts[token.giver].add(program[token.taker].unit)
-        waits[token.taker].add(program[token.giver].unit)
+    for token in _unimplied(units, takers):
+        posts[token.giver] |= 1 << units[token.taker]
+        waits[token.taker] |= 1 << units[token.giver]
     return [
-        replace(instruction, wait=frozenset(wait), post=frozenset(post))
-        if (wait, post) != (instruction.wait, instruction.post)
-        else instruction
+        _with_tokens(instruction, UNITS[wait], UNITS[post])
         for instruction, wait, post in zip(program, waits, posts, strict=True)
     ]
+
+
+@lru_cache(maxsize=KEPT)
+def _with_tokens(instruction: Instruction, wait: Units, post: Units) -> Instruction:
+    return replace(instruction, wait=wait, post=post)
 
 
 def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
@@ -84,34 +92,33 @@ def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
     return done + under_way
 
 
-def _latest(
-    program: Sequence[Instruction], before: Sequence[frozenset[int]]
-) -> Iterator[list[int]]:
+def _latest(units: Sequence[int], before: Sequence[frozenset[int]]) -> Iterator[list[int]]:
     """For each instruction the latest of each other unit that it must come after."""
-    for index, instruction in enumerate(program):
-        conflicts: Clock = {}
-        for earlier in before[index]:
-            other = program[earlier].unit
-            conflicts[other] = max(conflicts.get(other, -1), earlier)
-        conflicts.pop(instruction.unit, None)
-        yield list(conflicts.values())
+    for unit, conflicts in zip(units, before, strict=True):
+        latest = [NEVER] * len(Unit)
+        for earlier in conflicts:
+            if earlier > latest[units[earlier]]:
+                latest[units[earlier]] = earlier
+        latest[unit] = NEVER
+        yield [earlier for earlier in latest if earlier != NEVER]
 
 
-def _unimplied(program: Sequence[Instruction], givers: Iterable[Sequence[int]]) -> Iterator[_Token]:
-    """The tokens that order each instruction after its ``givers`` and that no others imply."""
-    clocks: list[Clock] = []
-    latest: Clock = {}
-    for index, (instruction, wanted) in enumerate(zip(program, givers, strict=True)):
-        unit = instruction.unit
-        clock = dict(clocks[latest[unit]]) if unit in latest else {}
+def _unimplied(units: Sequence[int], givers: Iterable[Sequence[int]]) -> Iterator[_Token]:
+    """The tokens that order each instruction after its ``givers`` and that no others imply.
+
+    Once an instruction has its tokens, its clock says up to which instruction of each unit all have
+    ended.
+    """
+    clocks: list[list[int]] = []
+    now = [[NEVER] * len(Unit) for _ in Unit]
+    for index, wanted in enumerate(givers):
+        clock = now[units[index]]
         # The latest first: what it implies need not be waited for.
         for giver in sorted(wanted, reverse=True):
-            other = program[giver].unit
-            if giver <= clock.get(other, -1):
+            if giver <= clock[units[giver]]:
                 continue
             yield _Token(giver, index)
-            for known, position in clocks[giver].items():
-                clock[known] = max(clock.get(known, -1), position)
-            clock[other] = giver
+            clock = list(map(max, clock, clocks[giver]))
+            clock[units[giver]] = giver
         clocks.append(clock)
-        latest[unit] = index
+        now[units[index]] = clock
