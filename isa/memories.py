@@ -21,6 +21,9 @@ class Memory(Enum):
     TAB = "tab"
     """int8 vectors: look-up tables, 256 consecutive words a table."""
 
+    __hash__ = object.__hash__
+    """There is one object of each; ``Enum`` would hash the name, in Python."""
+
     @property
     def code(self) -> int:
         """Number of this memory in a LOAD instruction."""

@@ -12,9 +12,10 @@ what one execution can do all can: no execution of the program can deadlock.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction, Units
@@ -32,8 +33,7 @@ KEPT = 1 << 16
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     """A token given at the end of instruction ``giver`` and taken at the start of instruction
     ``taker``.
     """
