@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["RunResult", "Timeline", "TimelineEntry", "join_results"]
+__all__ = ["Ends", "RunResult", "Timeline", "TimelineEntry", "join_results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class TimelineEntry:
 
 Timeline = tuple[TimelineEntry, ...]
 
+Ends = tuple[tuple[int, int], ...]
+"""Where programs end that others follow: the first cycle of the next, and the last layer before."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -40,7 +43,8 @@ class RunResult:
     macs: multiply-accumulates of the model that ran on the accelerator.
     gemm_utilization: ``macs / (cycles * MAC per cycle)``.
     host_seconds: host steps before and after.  device_seconds: the device.  wall_seconds: all.
-    Accelerator figures are None on devices that have none.
+    Accelerator figures are None on devices that have none.  ends: of programs in the timeline that
+    others follow.
     """
 
     outputs: Mapping[str, NDArray[Any]]
@@ -56,6 +60,7 @@ class RunResult:
     dram_bytes_written: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     timeline: Timeline = ()
+    ends: Ends = ()
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}: {a.dtype}{list(a.shape)}" for name, a in self.outputs.items())
@@ -102,6 +107,7 @@ def join_results(
     def total(name: str) -> Any:
         return sum(getattr(each, name) for each in counted)
 
+    timeline, ends = _joined_timelines(counted)
     possible = sum((r.macs or 0) / r.gemm_utilization for r in counted if r.gemm_utilization)
     return RunResult(
         outputs=outputs,
@@ -118,14 +124,16 @@ def join_results(
         counters={
             name: sum(each.counters[name] for each in counted) for name in counted[0].counters
         },
-        timeline=_joined_timelines(counted),
+        timeline=timeline,
+        ends=ends,
     )
 
 
-def _joined_timelines(results: Sequence[RunResult]) -> Timeline:
+def _joined_timelines(results: Sequence[RunResult]) -> tuple[Timeline, Ends]:
     if not all(each.timeline for each in results):
-        return ()
+        return (), ()
     entries: list[TimelineEntry] = []
+    ends: list[tuple[int, int]] = []
     layers = cycles = 0
     for result in results:
         count = len(entries)
@@ -142,4 +150,5 @@ def _joined_timelines(results: Sequence[RunResult]) -> Timeline:
         ]
         layers = 1 + max(each.layer for each in entries)
         cycles += result.cycles or 0
-    return tuple(entries)
+        ends.append((cycles, layers - 1))
+    return tuple(entries), tuple(ends[:-1])

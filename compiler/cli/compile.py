@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_command"]
 
-FOLLOWING = ("it is part of another", "it reads the ", "runs on the host")
+FOLLOWING = ("it is part of another", "it reads the ", "it converts ", "runs on the host")
 """How the reasons of nodes begin that run on the CPU because others do, or on the host."""
 
 

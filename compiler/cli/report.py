@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from dovetail.runtime.profile.layers import LayerProfile
+from dovetail.runtime.profile.units import profile_units
 from dovetail.runtime.result import RunResult
 
 from .output import table
@@ -13,7 +14,7 @@ __all__ = ["layer_table", "unit_table"]
 
 
 def layer_table(figures: Sequence[LayerProfile], result: RunResult) -> Table:
-    """The layers, and the sum."""
+    """The layers, what their instructions take of the bus, and the sum."""
     rows: list[tuple[object, ...]] = [
         (
             number,
@@ -28,6 +29,8 @@ def layer_table(figures: Sequence[LayerProfile], result: RunResult) -> Table:
     ]
     total = f"{result.gemm_utilization:.1%}"
     moved = (result.dram_bytes_read or 0) + (result.dram_bytes_written or 0)
+    program = moved - sum(each.dram_bytes for each in figures)
+    rows.append(("", "instructions", "", "", "", "", f"{program:,}"))
     rows.append(("", "all", "", f"{result.cycles:,}", f"{result.macs:,}", total, f"{moved:,}"))
     columns = {
         "#": "right",
@@ -42,15 +45,18 @@ def layer_table(figures: Sequence[LayerProfile], result: RunResult) -> Table:
 
 
 def unit_table(result: RunResult) -> Table:
-    """Busy and stalled cycles of each unit."""
-    counters, cycles = result.counters, result.cycles or 1
-    rows: list[tuple[object, ...]] = []
-    for unit in ("load", "gemm", "vector", "store"):
-        values = [counters[f"{unit}_{kind}"] for kind in ("busy", "stall_token", "stall_port")]
-        idle = cycles - sum(values)
-        rows.append(
-            (unit.upper(), *(f"{value:,} ({value / cycles:.0%})" for value in (*values, idle)))
+    """Cycles of each unit, by what it did."""
+    cycles = result.cycles or 1
+    rows: list[tuple[object, ...]] = [
+        (
+            each.unit,
+            *(
+                f"{value:,} ({value / cycles:.0%})"
+                for value in (each.busy, each.token, each.bank, each.idle)
+            ),
         )
+        for each in profile_units(result)
+    ]
     columns = {"unit": "left"} | dict.fromkeys(
         ("busy", "waiting for a token", "waiting for a bank", "nothing to do"), "right"
     )

@@ -17,7 +17,7 @@ from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
 from dovetail.vta_sim.timing import time_program
 
-from ..errors import UnsupportedOperatorError
+from ..errors import ModelError, UnsupportedOperatorError
 from ..front.integer import integer_graph
 from ..front.stored import StoredModel
 from ..front.table import open_model, store_model
@@ -25,7 +25,7 @@ from ..graph.ir import Graph
 from ..options import CompileOptions
 from ..pipeline.trace import Trace
 from ..targets.vta.accelerate import accelerate_graph, prepare_graph, refuse
-from ..targets.vta.target import DEFAULT_CONFIG
+from ..targets.vta.target import DEFAULT_CONFIG, require_whole
 from .space import Design
 
 __all__ = ["Failure", "ModelFile", "Performance", "Task", "attempt", "program_hash", "read_model"]
@@ -85,9 +85,12 @@ def read_model(path: Path) -> ModelFile:
     Raises ModelError, UnsupportedOperatorError.
     """
     lanes = find_config(DEFAULT_CONFIG).block
-    refusal = refuse(integer_graph(open_model(path)), lanes)
+    try:
+        refusal = refuse(integer_graph(open_model(path)), lanes)
+    except (ModelError, UnsupportedOperatorError) as error:
+        raise type(error)(f"{path}: {error}") from None
     if refusal is not None:
-        raise UnsupportedOperatorError(refusal.reason)
+        raise UnsupportedOperatorError(f"{path}: {refusal.reason}")
     return ModelFile(path.stem, store_model(path))
 
 
@@ -108,6 +111,7 @@ def _evaluate(task: Task) -> Performance:
     begin = time.process_time()
     config = task.design.config
     options = CompileOptions(overlap=task.design.overlap)
+    require_whole(_layers(task.model.stored), config)
     graph = _graph(task.model.stored, config.block, config.act_depth)
     part = accelerate_graph(graph, config, options, Trace(options), time_program)
     words = np.frombuffer(part.code, np.uint8).reshape(-1, INSTRUCTION_BYTES)
@@ -123,10 +127,15 @@ def _evaluate(task: Task) -> Performance:
 
 
 @lru_cache(maxsize=16)
+def _layers(model: StoredModel) -> Graph:
+    """The model's integer operators, found once in a process."""
+    return integer_graph(open_model(model))
+
+
+@lru_cache(maxsize=16)
 def _graph(model: StoredModel, lanes: int, act_words: int) -> Graph:
     """The model as the backend takes it, prepared once in a process."""
-    layers, trace = integer_graph(open_model(model)), Trace(CompileOptions())
-    return prepare_graph(layers, trace, lanes, act_words=act_words)
+    return prepare_graph(_layers(model), Trace(CompileOptions()), lanes, act_words=act_words)
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,6 @@
 """Models that consist of integer layers."""
 
+from ..errors import UnsupportedOperatorError
 from ..graph.ir import Graph
 from ..graph.passes.integer_layers.recognition import integer_layers
 from .source import Source
@@ -15,4 +16,10 @@ def integer_graph(model: Source) -> Graph:
     Raises ModelError, UnsupportedOperatorError for one that does not.
     """
     imported = model.to_graph(batch=1)
-    return integer_layers(imported.graph, imported.kinds).require()
+    try:
+        return integer_layers(imported.graph, imported.kinds).require()
+    except UnsupportedOperatorError as error:
+        raise UnsupportedOperatorError(
+            f"{error}; required a model that the accelerator runs as a whole, but for its first "
+            "and last nodes; dovetail profile MODEL --target vta:FILE.toml measures others"
+        ) from None

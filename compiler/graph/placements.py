@@ -7,6 +7,7 @@ from .ir import Graph, Node
 from .operators.contractions import Contract, Convolution
 from .operators.integer.conversions import Dequantize, Quantize
 from .operators.movement import Reshape, Transpose
+from .operators.quantization import DequantizeLinear, QuantizeLinear
 from .operators.transposed import TransposedConvolution
 from .partition import Placed, Placement, Refusal
 from .passes.integer_layers.recognition import Recognition
@@ -35,6 +36,8 @@ def placements(
         origin = model.nodes[number].origin
         kind = kinds.get(origin, type(model.nodes[number].operator).__name__)
         reasons.setdefault(origin, reason or f"the accelerator has no {kind}")
+    _blame(model, reasons)
+    in_floats = _why_in_floats(placed.graph, reasons)
     sides: dict[str, bool] = {}
     moves: dict[str, bool] = {}
     for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
@@ -43,6 +46,7 @@ def placements(
         told[node.origin] = join((own, told.get(node.origin, own)))
         if not own:
             said = refusals[number].reason if number in refusals else SMALL
+            said = in_floats.get(number, said)
             known_as = moving if told is moves else reasons
             known_as.setdefault(node.origin, said.removeprefix(f"node {node.origin!r}: "))
     sides, reasons = moves | sides, moving | reasons
@@ -65,6 +69,43 @@ def placements(
         yield Placement(origin, kinds.get(origin, kind), where, reason, macs[origin])
 
 
+def _blame(model: Graph, reasons: dict[str, str]) -> None:
+    """Give the reason why no bytes are made of a float to the node that computes it."""
+    for node in model.nodes:
+        maker = model.producer(node.inputs[0]) if node.inputs else None
+        if maker is None or not isinstance(node.operator, QuantizeLinear):
+            continue
+        if node.origin in reasons and maker.origin not in reasons:
+            dtype = model.types[maker.output].dtype
+            reasons[maker.origin] = reasons[node.origin]
+            reasons[node.origin] = f"it reads the {dtype} result of node {maker.origin!r}"
+
+
+def _why_in_floats(graph: Graph, reasons: Mapping[str, str]) -> dict[int, str]:
+    """Why nodes with float results run on the CPU, by their numbers: because of what reads them.
+
+    reasons: of nodes that have one of their own, by origin.
+    """
+    found: dict[int, str] = {}
+    goes_to: dict[str, str] = {}
+    for number, node in reversed(list(enumerate(graph.nodes))):
+        dtype = graph.types[node.output].dtype
+        if not dtype.is_float or isinstance(node.operator, Dequantize):
+            continue
+        reader = next(iter(graph.consumers(node.output)), None)
+        if reader is None:
+            goes_to[node.output] = "is not quantised"
+        elif reader.origin in reasons or reader.output not in goes_to:
+            why = reasons.get(reader.origin, "the accelerator has no such operator")
+            goes_to[node.output] = f"goes to node {reader.origin!r}: {why}"
+        else:
+            goes_to[node.output] = goes_to[reader.output]
+        found[number] = f"its {dtype} result {goes_to[node.output]}"
+        if isinstance(node.operator, DequantizeLinear) and reader is not None:
+            found[number] = f"it converts bytes for node {reader.origin!r}, which runs on the CPU"
+    return found
+
+
 def _products(graph: Graph, node: Node) -> int:
     """Products of a node in float; 0 for one that is not a contraction."""
     match node.operator:
@@ -82,11 +123,14 @@ def _products(graph: Graph, node: Node) -> int:
 def _spread(
     model: Graph, firsts: dict[str, Node], lasts: dict[str, Node], sides: dict[str, bool]
 ) -> None:
-    """Let nodes that became part of another run where what reads them runs, or what they read."""
+    """Let nodes that became part of another run where what reads them runs, or what they read.
+
+    One that quantises became part of what it reads.
+    """
     for origin, node in reversed(lasts.items()):
         readers = [each.origin for name in node.outputs for each in model.consumers(name)]
         near = [sides[each] for each in readers if each in sides]
-        if origin not in sides and near:
+        if origin not in sides and near and not isinstance(node.operator, QuantizeLinear):
             sides[origin] = any(near)
     for origin, node in firsts.items():
         makers = [made.origin for name in node.inputs if (made := model.producer(name))]

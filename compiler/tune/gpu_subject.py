@@ -19,7 +19,7 @@ from .experience import Experience
 from .gpu_kernel import GpuKernelProblem, choice_of, schedule_of
 from .kernel import Kernel, kernels_of
 from .problem import Candidate, Job
-from .subject import Entry
+from .subject import JOB_SECONDS, Entry
 
 __all__ = ["GpuSubject", "gpu_subject"]
 
@@ -33,6 +33,7 @@ class GpuSubject:
     target: Gpu
     device: str
     hardware: str
+    job_seconds: float = JOB_SECONDS
 
     @property
     def setting(self) -> str:

@@ -14,9 +14,12 @@ from .problem import Candidate, Job, Problem
 from .variants import Layers, layers_of
 from .whole import WholeJob
 
-__all__ = ["CpuSubject", "Entry", "Subject", "cpu_subject"]
+__all__ = ["JOB_SECONDS", "CpuSubject", "Entry", "Subject", "cpu_subject"]
 
 Entry = Mapping[str, object]
+
+JOB_SECONDS = 20.0
+"""Time that measuring a candidate may take, at the least."""
 
 CLOSE = 1.3
 """Cost of a convolution's kernels over the best way's, up to which a way is searched further."""
@@ -28,6 +31,11 @@ class Subject(Protocol):
     @property
     def setting(self) -> str:
         """Where results hold: the CPU and threads, or the configuration."""
+        ...
+
+    @property
+    def job_seconds(self) -> float:
+        """Time that measuring a candidate may take; then it has failed."""
         ...
 
     def problems(self) -> Sequence[Problem]:
@@ -78,6 +86,7 @@ class CpuSubject:
     layers: Layers
     where: Setting
     network: WholeJob
+    job_seconds: float = JOB_SECONDS
 
     @property
     def setting(self) -> str:

@@ -32,7 +32,6 @@ CONFIRMED = 3
 """The best candidates of a problem that are measured once more at the end."""
 CLOSING, LATEST = 0.25, 1.05
 """Part of the time that is kept for those and for whole runs, and when these end."""
-JOB_SECONDS = 20.0
 SEEDS, WORTH_AGAIN = 4, 0.98
 """Candidates of a problem that were good with another compiler, and what is good."""
 
@@ -195,8 +194,8 @@ class _Tuning:
 
     def _workers(self) -> Workers[tuple[str, Candidate]]:
         if self.options.scheduler:
-            return ClusterWorkers(self.options.scheduler, JOB_SECONDS)
-        return LocalWorkers(self.options.workers, JOB_SECONDS)
+            return ClusterWorkers(self.options.scheduler, self.subject.job_seconds)
+        return LocalWorkers(self.options.workers, self.subject.job_seconds)
 
     def _next(self) -> tuple[tuple[str, Candidate], Job] | None:
         """The next job for a worker."""

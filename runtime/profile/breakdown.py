@@ -8,7 +8,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
-from ..result import Timeline, TimelineEntry
+from ..result import Ends, Timeline, TimelineEntry
 from .flows import token_flows
 from .shares import shared_spans
 from .traffic import bus_spans
@@ -54,11 +54,12 @@ def break_down(
     macs: Sequence[int],
     config: HardwareConfig,
     cycles: int,
+    ends: Ends = (),
 ) -> tuple[Breakdown, ...]:
-    """One for each layer; ``macs``: of each."""
+    """One for each layer; ``macs``: of each.  ends: of programs that others follow."""
     givers = _givers(program, timeline)
     found = [dict.fromkeys((each.name for each in fields(Breakdown)), 0) for _ in macs]
-    for share in shared_spans(timeline, len(macs), cycles):
+    for share in shared_spans(timeline, len(macs), cycles, ends):
         mine, length = found[share.layer], share.end - share.begin
         if share.unit is not None:
             mine["unfilled" if share.unit == "GEMM" else "vector"] += length
@@ -82,11 +83,12 @@ def bus_cycles(
     layers: int,
     config: HardwareConfig,
     cycles: int,
+    ends: Ends = (),
 ) -> tuple[int, ...]:
     """Cycles of each layer in which the bus carried something, of whatever layer."""
     carried = bus_spans(program, timeline, config, cycles)
     found, place = [0] * layers, 0
-    for share in shared_spans(timeline, layers, cycles):
+    for share in shared_spans(timeline, layers, cycles, ends):
         while place < len(carried) and carried[place][2] <= share.begin:
             place += 1
         for _, begin, end in islice(carried, place, None):

@@ -53,7 +53,7 @@ def profile_layers(
     Of layers that share a name, as those of several parts may, the second is called "name (2)".
     """
     count = len(layers)
-    shares = share_cycles(result.timeline, count, result.cycles or 0)
+    shares = share_cycles(result.timeline, count, result.cycles or 0, result.ends)
     busy = {unit: busy_cycles(result.timeline, unit, count) for unit in ("GEMM", "VECTOR")}
     waits = [_waits(result.timeline, number) for number in range(count)]
     beat = config.dram.beat_interval_cycles

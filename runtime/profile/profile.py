@@ -13,6 +13,7 @@ from ..html import table
 from ..module import Module
 from ..result import RunResult, Timeline
 from .breakdown import Breakdown, break_down, bus_cycles
+from .explain import Explanation, explain
 from .layers import LayerProfile, profile_layers
 from .memory_map import Holding, memory_map
 
@@ -37,7 +38,8 @@ class Profile:
     """A run of a module on an accelerator; several programs follow each other.
 
     model: a name for it.  assembly: one line an instruction.  roof_cycles: as in the module.
-    parts: what each program is and names.
+    parts: what each program is and names.  beside: how many parts ran on the CPU, and their
+    products; none of the cycles are theirs.
     """
 
     model: str
@@ -48,6 +50,7 @@ class Profile:
     layers: tuple[LayerProfile, ...]
     roof_cycles: int = 0
     parts: tuple[PartNames, ...] = ()
+    beside: tuple[int, int] = (0, 0)
 
     def __repr__(self) -> str:
         used = self.result.gemm_utilization or 0.0
@@ -72,24 +75,37 @@ class Profile:
     def breakdowns(self) -> tuple[Breakdown, ...]:
         """Cause of each cycle of each layer."""
         macs = [layer.macs for layer in self.layers]
-        return break_down(self.program, self.timeline, macs, self.config, self.cycles)
+        return break_down(
+            self.program, self.timeline, macs, self.config, self.cycles, self.result.ends
+        )
+
+    @property
+    def slowest(self) -> tuple[str, Explanation] | None:
+        """Name of the layer with most cycles that do no product, and why; None without cycles."""
+        cells = self.config.macs_per_cycle
+        lost = [layer.cycles - layer.macs // cells for layer in self.layers]
+        number = max(range(len(lost)), key=lambda n: lost[n], default=None)
+        if number is None or not self.cycles:
+            return None
+        layer, found = self.layers[number], self.breakdowns[number]
+        bus = self.bus_cycles[number]
+        return layer.name, explain(layer, found, bus, self.config, self.cycles)
 
     @property
     def bus_cycles(self) -> tuple[int, ...]:
         """Cycles of each layer in which the bus carried something, of whatever layer."""
-        layers = len(self.layers)
-        return bus_cycles(self.program, self.timeline, layers, self.config, self.cycles)
+        layers, ends = len(self.layers), self.result.ends
+        return bus_cycles(self.program, self.timeline, layers, self.config, self.cycles, ends)
 
     @property
     def memory(self) -> dict[str, list[Holding]]:
         """Contents of the memories, by memory; of all programs, in order."""
         found: dict[str, list[Holding]] = {}
         first = begin = 0
-        for part in self.parts:
+        ends = (*(cycle for cycle, _ in self.result.ends), self.cycles)
+        for part, end in zip(self.parts, ends, strict=True):
             mine = slice(first, first + part.count)
             entries = self.timeline[mine]
-            last = first + part.count == len(self.program)
-            end = self.cycles if last else max(entry.end for entry in entries) + 1
             held = memory_map(
                 self.program[mine], entries, part.written, part.present, self.config, (begin, end)
             )
@@ -127,6 +143,10 @@ def make_profile(model: str, module: Module, result: RunResult) -> Profile:
         profile_layers(result, [layer for part in parts for layer in part.layers], config),
         sum(part.roof_cycles for part in parts),
         tuple(_names(part) for part in parts),
+        (
+            len(module.parts) - len(parts),
+            sum(each.macs for each in module.placement if each.where == "cpu"),
+        ),
     )
 
 

@@ -1,13 +1,14 @@
 """The layer that each cycle of a run belongs to.
 
 A cycle is that of the layer that GEMM works for; when it does not, of the layer that VECTOR works
-for; when neither does, of the layer of the next instruction that one of them starts.
+for; when neither does, of the layer of the next instruction that one of them starts.  Those after a
+program's last work are of its last layer.
 """
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..result import Timeline, TimelineEntry
+from ..result import Ends, Timeline, TimelineEntry
 
 __all__ = ["Share", "busy_cycles", "share_cycles", "shared_spans", "unit_spans"]
 
@@ -17,7 +18,7 @@ class Share:
     """Cycles from ``begin`` to before ``end``, of a layer.
 
     unit: that worked for it, None where neither GEMM nor VECTOR did.  entry: the instruction it
-    worked on, or the one that ended the wait; None after the last one.
+    worked on, or the one that ended the wait; None after a program's last one.
     """
 
     begin: int
@@ -41,19 +42,28 @@ def unit_spans(timeline: Timeline, unit: str) -> list[Span]:
     return spans
 
 
-def shared_spans(timeline: Timeline, count: int, cycles: int) -> list[Share]:
-    """All ``cycles`` of a run, in order, each in one share; ``count``: of layers."""
+def shared_spans(timeline: Timeline, count: int, cycles: int, ends: Ends = ()) -> list[Share]:
+    """All ``cycles`` of a run, in order, each in one share; ``count``: of layers.
+
+    ends: of programs that others follow.
+    """
     shares: list[Share] = []
-    before = 0
+    before, pending = 0, [*ends, (cycles, count - 1)]
     for begin, end, entry in sorted(_working(timeline), key=lambda span: span[:2]):
         if end <= max(begin, before):
             continue
+        while pending[0][0] <= begin:
+            over, layer = pending.pop(0)
+            shares.append(Share(before, over, layer, None, None))
+            before = over
         if begin > before:
             shares.append(Share(before, begin, entry.layer, None, entry))
         shares.append(Share(max(begin, before), end, entry.layer, entry.unit, entry))
         before = end
-    if before < cycles:
-        shares.append(Share(before, cycles, count - 1, None, None))
+    for over, layer in pending:
+        if before < over:
+            shares.append(Share(before, over, layer, None, None))
+            before = over
     return shares
 
 
@@ -76,10 +86,10 @@ def _working(timeline: Timeline) -> list[Span]:
     return spans
 
 
-def share_cycles(timeline: Timeline, count: int, cycles: int) -> list[int]:
+def share_cycles(timeline: Timeline, count: int, cycles: int, ends: Ends = ()) -> list[int]:
     """Cycles of each of ``count`` layers; they add up to ``cycles``."""
     shares = [0] * count
-    for share in shared_spans(timeline, count, cycles):
+    for share in shared_spans(timeline, count, cycles, ends):
         shares[share.layer] += share.end - share.begin
     return shares
 

@@ -1,6 +1,7 @@
 """The command ``dovetail explore``."""
 
 import os
+from collections import Counter
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,9 @@ __all__ = ["explore"]
 
 SHOWN = 12
 """Designs of the front that the terminal shows."""
+
+SHOWN_FAILURES = 5
+"""Reasons for failures that it shows."""
 
 
 @click.command()
@@ -256,6 +260,7 @@ def _figures(found: "Exploration") -> dict[str, object]:
 
 
 def _show(found: "Exploration", family: str) -> None:
+    from ...explore.evaluate import Failure
     from ...explore.front import fitting_front
 
     front = fitting_front(found.results, family)
@@ -292,3 +297,11 @@ def _show(found: "Exploration", family: str) -> None:
         f"{found.progress.done:,} evaluations, {found.progress.found:,} of them known, "
         f"{found.progress.failed:,} failed"
     )
+    failed = Counter(
+        f"{model}: {outcome.message}"
+        for result in found.results
+        for model, outcome in result.outcomes.items()
+        if isinstance(outcome, Failure)
+    )
+    for said, count in failed.most_common(SHOWN_FAILURES):
+        human.print(f"failed on {count:,}: {said}")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["profile"]
 
+MOST = 3
+"""Causes of a layer's cycles, and things to try, that the text names; the report has all."""
+
 
 @click.command()
 @click.argument("model", type=PATH)
@@ -123,8 +126,27 @@ def profile(
     if found.roof_cycles:
         over = found.cycles / found.roof_cycles
         human.print(f"roof: {found.roof_cycles:,} cycles; the run takes {over:.2f} times as many")
+    _explain(found)
     for path, _ in written:
         human.print(f"written: {path}")
+
+
+def _explain(found: "Profile") -> None:
+    """Print what the tables leave open: parts on the CPU, and the first things to try."""
+    parts, macs = found.beside
+    if parts:
+        human.print(
+            f"not counted: {parts} part{'s' * (parts > 1)} on the CPU with {macs:,} MACs (dovetail "
+            "compile says why)"
+        )
+    if found.slowest is None:
+        return
+    name, why = found.slowest
+    human.print(f"most is lost in {name}. {why.summary}")
+    for fact in why.because[:MOST]:
+        human.print(f"  {fact}")
+    for each in why.tries[:MOST]:
+        human.print(f"  try: {each}")
 
 
 def _cpu(

@@ -14,6 +14,7 @@ from dovetail.runtime.profile.occupancy import occupancy
 from dovetail.runtime.profile.profile import Profile
 from dovetail.runtime.profile.shares import shared_spans
 from dovetail.runtime.profile.traffic import bus_spans
+from dovetail.runtime.profile.units import profile_units
 
 from . import colours
 from .compare import compared_rows
@@ -83,7 +84,7 @@ def profile_data(profile: Profile) -> dict[str, Any]:
         "peak": config.macs_per_cycle,
         "bus": config.bus_bytes / config.dram.beat_interval_cycles,
         "layers": _layers(profile),
-        "units": _units(profile),
+        "units": [asdict(each) for each in profile_units(result)],
         "shares": _shares(profile),
         "instructions": _instructions(profile),
         "flows": [[flow.source, flow.target] for flow in token_flows(profile.program)],
@@ -116,22 +117,12 @@ def _layers(profile: Profile) -> list[dict[str, Any]]:
     return found
 
 
-def _units(profile: Profile) -> list[dict[str, Any]]:
-    counters = profile.result.counters
-    found = []
-    for unit in UNITS:
-        busy, token, bank = (
-            counters[f"{unit.lower()}_{kind}"] for kind in ("busy", "stall_token", "stall_port")
-        )
-        idle = profile.cycles - busy - token - bank
-        found.append({"unit": unit, "busy": busy, "token": token, "bank": bank, "idle": idle})
-    return found
-
-
 def _shares(profile: Profile) -> list[list[int]]:
     """End and layer of each stretch of cycles of one layer."""
     found: list[list[int]] = []
-    for share in shared_spans(profile.timeline, len(profile.layers), profile.cycles):
+    for share in shared_spans(
+        profile.timeline, len(profile.layers), profile.cycles, profile.result.ends
+    ):
         if found and found[-1][1] == share.layer:
             found[-1][0] = share.end
         else:

@@ -102,7 +102,9 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     if not _is_for_accelerator(graph, node):
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
-        return f"node {node.origin!r}: the accelerator has no {type(operator).__name__} like this"
+        found, made = (graph.types[name] for name in (node.inputs[0], node.output))
+        called = type(operator).__name__
+        return f"node {node.origin!r}: the accelerator has no {called} that makes {made} of {found}"
     if isinstance(operator, Append):
         return append_problem(graph, node, lanes, ON_ACCELERATOR)
     if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd) and not _picks(graph, node):
@@ -119,9 +121,11 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     for name in (*node.inputs[:1], node.output):
         kind = graph.types[name]
         if image_size(kind.shape) is None:
+            several = "the accelerator runs one image at a time"
+            rows = "rows run behind a layer that makes them, such as a product of matrices"
             return (
                 f"node {node.origin!r}: tensor {name!r} is {kind}; required int8[1, H, W, C] or "
-                "int8[1, C]: the accelerator runs one image at a time"
+                f"int8[1, C]: {rows if kind.shape[:1] == (1,) else several}"
             )
     return None
 

@@ -24,7 +24,7 @@ from .capabilities import ON_HOST, RUNS_ON_HOST, node_refusals
 from .estimates import costs_of
 from .plan_record import PlanRecords
 
-__all__ = ["DEFAULT_CONFIG", "Vta", "find_vta"]
+__all__ = ["DEFAULT_CONFIG", "Vta", "find_vta", "require_whole"]
 
 DEFAULT_CONFIG = "zynq7020"
 
@@ -55,12 +55,7 @@ class Vta:
         """Pieces of integer layers that the accelerator has, and those between them."""
         found = integer_layers(model.graph, model.kinds)
         graph = shaped_graph(found.graph, self.config.block)
-        config = self.config
-        row_words = config.par_depth if config.row_parameters else 0
-        depths = config.act_depth, config.tap_depth, config.wgt_depth
-        refusals = dict(
-            node_refusals(graph, config.block, config.fixed_rounding, row_words, depths)
-        )
+        refusals = dict(_refusals_on(graph, self.config))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))
@@ -114,6 +109,20 @@ class Vta:
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """Never asked for: ``load`` always gives a graph."""
         raise ModelError("the accelerator runs models of fixed sizes only")
+
+
+def require_whole(layers: Graph, config: HardwareConfig) -> None:
+    """Raise UnsupportedOperatorError for integer operators that this configuration does not run."""
+    for each in _refusals_on(shaped_graph(layers, config.block), config).values():
+        if each.reason != RUNS_ON_HOST:
+            raise UnsupportedOperatorError(each.reason)
+
+
+def _refusals_on(graph: Graph, config: HardwareConfig) -> Mapping[int, Refusal]:
+    """As ``node_refusals``, with what the configuration has."""
+    row_words = config.par_depth if config.row_parameters else 0
+    depths = config.act_depth, config.tap_depth, config.wgt_depth
+    return node_refusals(graph, config.block, config.fixed_rounding, row_words, depths)
 
 
 def find_vta(which: str | HardwareConfig) -> Vta:

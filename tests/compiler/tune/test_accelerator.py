@@ -22,6 +22,7 @@ from dovetail.compiler.tune.accelerator import (
     accelerator_subject,
 )
 from dovetail.compiler.tune.problem import Candidate
+from dovetail.compiler.tune.subject import JOB_SECONDS
 from dovetail.compiler.tune.tuning import RECORDS, Options, tune
 from dovetail.isa.configs import find_config
 from dovetail.runtime import run
@@ -54,6 +55,10 @@ def test_candidates_give_the_bytes_of_the_default(subject: AcceleratorSubject) -
 
 def test_a_plan_that_does_not_fit_is_no_candidate(subject: AcceleratorSubject) -> None:
     assert subject.problem.features(NO_PLAN) is None
+
+
+def test_measuring_may_take_longer_than_compiling(subject: AcceleratorSubject) -> None:
+    assert subject.job_seconds > JOB_SECONDS
 
 
 NO_PLAN = Candidate.of({"streamed": [], "layers": []})

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from dovetail.isa.configs import find_config
 from dovetail.runtime.accelerator.part import LayerFigures
 from dovetail.runtime.profile.layers import profile_layers
+from dovetail.runtime.profile.shares import share_cycles
+from dovetail.runtime.profile.units import profile_units
 from dovetail.runtime.result import RunResult, TimelineEntry
+
+UNITS = ("load", "gemm", "vector", "store")
+KINDS = ("busy", "stall_token", "stall_port")
 
 Span = tuple[str, int, int, int]
 """Unit, layer, cycle in which the instruction is accepted, its last cycle."""
@@ -41,6 +46,31 @@ def test_gemm_comes_before_vector_and_waiting_counts_for_what_comes_next() -> No
 def test_instructions_that_overlap_in_a_pipeline_count_once() -> None:
     spans = [("GEMM", 0, 0, 25), ("GEMM", 1, 20, 45), ("GEMM", 0, 40, 65)]
     assert cycles_of(spans, 65, 2) == [45, 20]
+
+
+def test_cycles_after_the_work_of_a_program_are_of_its_last_layer() -> None:
+    timeline = tuple(
+        TimelineEntry(index, unit, layer, start, start, end, 0, 0, 0)
+        for index, (unit, layer, start, end) in enumerate(
+            [("GEMM", 0, 10, 30), ("STORE", 0, 30, 60), ("GEMM", 2, 90, 95)]
+        )
+    )
+    # The first program has layers 0 and 1, and ends after 70 cycles.
+    assert share_cycles(timeline, 3, 100, ends=((70, 1),)) == [30, 40, 30]
+
+
+def test_waits_of_load_behind_its_own_work_are_not_counted_twice() -> None:
+    """The second LOAD waits for 8 cycles, in 5 of which the first one is still at work."""
+    entries = (
+        TimelineEntry(0, "LOAD", 0, 0, 0, 15, 0, 0, 0),
+        TimelineEntry(1, "LOAD", 0, 10, 19, 30, 8, 0, 0),
+    )
+    counters = {f"{unit}_{kind}": 0 for unit in UNITS for kind in KINDS}
+    counters |= {"load_busy": 26, "load_stall_token": 8}
+    result = RunResult({}, "sim", 0, 0, 0, cycles=32, counters=counters, timeline=entries)
+    load, gemm, *_ = profile_units(result)
+    assert (load.busy, load.token, load.bank, load.idle) == (26, 3, 0, 3)
+    assert gemm.idle == 32
 
 
 def test_a_layer_that_only_moves_gets_nothing() -> None:

@@ -39,7 +39,7 @@ from .quantize import quantize
 from .row_softmax import softmax_in_integers
 from .scaled_sums import Rotations, find_scaled_sums, quantize_scaled_sums
 from .state import State, UnrecognisedError
-from .values import Foreign, Integer, Real, Value
+from .values import Floating, Foreign, Integer, Real, Value
 from .windows import recognise_reduce, recognise_softmax, recognise_window
 
 __all__ = ["Recognition", "has_integer_layers", "integer_layers", "is_quantized", "recognise"]
@@ -195,7 +195,12 @@ def _quantize(state: State, node: Node) -> Value:
     if isinstance(value, Foreign):
         raise UnrecognisedError(value.reason)
     kind = state.quantized_as(node)
-    tensor = quantize(state, value, kind.scale, kind.zero_point, node.output, node.origin)
+    maker = state.producers.get(node.inputs[0])
+    # People know a layer by the node that computes, not by the one that quantises its result.
+    known_by = maker or node
+    if isinstance(known_by.operator, DequantizeLinear) or isinstance(value, Floating):
+        known_by = node
+    tensor = quantize(state, value, kind.scale, kind.zero_point, node.output, known_by.origin)
     return Integer(tensor.name, tensor.permutation, kind.unsigned)
 
 

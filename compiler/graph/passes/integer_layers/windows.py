@@ -270,7 +270,8 @@ def _mean(
     part = len(axes) == 1 and totals.keeps and axes[0] in (2, 3)
     if rank != 4 or (len(axes) != 2 and not part) or 0 in axes:
         raise UnrecognisedError(
-            f"axes {list(axes)} of {rank}; required the height and width of an image"
+            f"sums over axes {list(axes)} of {rank}; required the height and width of an image, or "
+            "its channels with keepdims"
         )
     down, across = (2, 3) if part else axes
     (channels,) = {1, 2, 3} - {down, across}

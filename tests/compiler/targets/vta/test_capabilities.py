@@ -119,7 +119,8 @@ def test_a_slice_of_rows_is_refused() -> None:
     y = graph.add(Slice((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 4)), x)
     assert graph.refused(y) == {
         x: RUNS_ON_HOST,
-        y: "node 'n1': the accelerator has no Slice like this",
+        y: "node 'n1': the accelerator has no Slice that makes int8[1, 1, 1, 4] of "
+        "int8[1, 2, 1, 4]",
     }
 
 

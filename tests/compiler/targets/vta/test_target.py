@@ -1,5 +1,7 @@
 """Where the accelerator's target puts the layers of a model, and what it says of each."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -12,7 +14,7 @@ from dovetail.compiler.front.source import Imported
 from dovetail.compiler.graph.ir import Graph
 from dovetail.compiler.graph.partition import Plan
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.targets.vta.target import DEFAULT_CONFIG, Vta, find_vta
+from dovetail.compiler.targets.vta.target import DEFAULT_CONFIG, Vta, find_vta, require_whole
 from dovetail.isa.configs import find_config
 
 from ....end_to_end.models import Network
@@ -51,6 +53,50 @@ def test_what_only_a_whole_part_shows_moves_its_node_and_no_other_to_the_cpu() -
 def test_a_model_of_which_nothing_runs_is_refused_with_the_first_reason() -> None:
     with pytest.raises(UnsupportedOperatorError, match="multiplies by 9 rows of 'k'"):
         planned(product_of_inputs(9, layer=False))
+
+
+def test_what_a_configuration_lacks_is_known_of_whole_models_too() -> None:
+    net, tiny = Network(np.random.default_rng(1)), find_config("tiny")
+    layers = integer_graph(net.model(net.conv(net.input(8, 4, 4), 4, kernel=(3, 3))))
+    require_whole(layers, tiny)
+    with pytest.raises(UnsupportedOperatorError, match="wgt scratchpad: 9 words required"):
+        require_whole(layers, replace(tiny, wgt_depth=8))
+
+
+def test_what_follows_a_node_that_runs_elsewhere_is_not_blamed() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 17]> agraph (int8[1, 8] x) => (y, w)
+        <float s = {0.5}, int8 z = {7}, int64 one = {1}, int64[1] axes = {1}> {
+            f = DequantizeLinear (x, s, z)
+            g = Sigmoid (f)
+            b = QuantizeLinear (g, s, z)
+            d = DequantizeLinear (b, s, z)
+            n = Neg (d)
+            c = CumSum (n, one)
+            y = QuantizeLinear (c, s, z)
+            e = DequantizeLinear (b, s, z)
+            t = ReduceSum <keepdims = 0> (e, axes)
+            w = QuantizeLinear (t, s, z)
+        }"""
+    )
+    plan = find_vta("tiny").plan(find_vta("tiny").load(SourceModel(model), {}))
+    names = [each.output[0] for each in model.graph.node]
+    found = {
+        name: each.reason
+        for name, each in zip(names, plan.placements, strict=True)
+        if each.where == "cpu"
+    }
+    sums, total = plan.placements[5].node, plan.placements[8].node
+    assert found == {
+        "d": f"it converts bytes for node {plan.placements[4].node!r}, which runs on the CPU",
+        "n": f"its float32 result goes to node {sums!r}: the accelerator has no CumSum",
+        "c": "the accelerator has no CumSum",
+        "y": f"it reads the float32 result of node {sums!r}",
+        "e": f"it converts bytes for node {total!r}, which runs on the CPU",
+        "t": "sums over axes [1] of 2; required the height and width of an image, or its channels "
+        "with keepdims",
+        "w": f"it reads the float32 result of node {total!r}",
+    }
 
 
 def test_a_target_is_found_by_its_configurations_name() -> None:
