@@ -164,3 +164,25 @@ def test_other_ways_to_the_divisor_are_no_normalisation() -> None:
         node.attribute[0].ints[:] = change
         with pytest.raises(UnsupportedOperatorError):
             integer_graph(model)
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        *((f"Sqrt {n}", kind) for n, kind in ((0, "Exp"), (0, "Abs"))),
+        *((f"ReduceMean {n}", kind) for n in (0, 1) for kind in ("ReduceMax", "ReduceL2")),
+        *(("Pow 0", "Mul"), ("Add 0", "Sub"), ("Sub 0", "Add"), ("Div 0", "Mul")),
+        *((f"{name} 0", "turned") for name in ("Pow", "Sub", "Div")),
+    ],
+)
+def test_other_operators_are_no_normalisation(place: str, change: str) -> None:
+    """One node in it is of another kind, or has its operands in another order."""
+    kind, number = place.split()
+    model = _coarse(_rows(20, 100), False, False)
+    node = [each for each in model.graph.node if each.op_type == kind][int(number)]
+    if change == "turned":
+        node.input[:] = node.input[::-1]
+    else:
+        node.op_type = change
+    with pytest.raises(UnsupportedOperatorError):
+        integer_graph(model)
