@@ -216,3 +216,14 @@ def test_a_truncated_model_is_one_compiler_error(tmp_path: Path, length: float) 
     path.write_bytes(data[: int(len(data) * length)])
     with pytest.raises((ModelError, UnsupportedOperatorError)):
         integer_graph(path)
+
+
+@pytest.mark.parametrize("equation", ["abc,cd->adb", "abc,bd->acd", "abb,bd->abd", "abc,cd->abcd"])
+def test_other_sums_of_products_are_no_matrix_product(equation: str) -> None:
+    """Labels of the result in another order, sums over another dimension, diagonals, no sum."""
+    b, shape = ModelBuilder(), (1, 4, 4)
+    x = b.dequantize("x", 0.03, np.int8(5))
+    w = b.dequantize(b.constant(np.ones((4, 4), np.int8)), 0.1, np.int8(0))
+    y = b.quantize(b.node("Einsum", [x, w], equation=equation), 0.5, np.int8(0))
+    with pytest.raises(UnsupportedOperatorError, match="sums products, but not as a matrix pro"):
+        integer_graph(b.build({"x": ("int8", shape)}, y))
