@@ -1,6 +1,8 @@
 """Meetings of accesses, compared with all their instances."""
 
 import itertools
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.loops.accesses import accesses
 from dovetail.compiler.loops.bounds import Bounds
-from dovetail.compiler.loops.dependence import Order, may_meet
+from dovetail.compiler.loops.dependence import Order, _Constraint, _System, may_meet
 from dovetail.compiler.loops.expressions import Buffer, Expr, Load, Variable, as_index
 from dovetail.compiler.loops.ir import Store, loops
 from dovetail.compiler.loops.parse import parse
@@ -105,3 +107,32 @@ def test_guards_keep_accesses_apart() -> None:
     found = accesses(function.body, Bounds())
     read, write = (each for each in found if each.buffer.name == "y")
     assert not may_meet(read, write, {"i": Order.LATER}), to_text(function)
+
+
+@pytest.mark.parametrize(
+    ("limits", "factors", "expected"),
+    [
+        # A range that needs no narrowing does not keep the next from it.
+        ((0, 3), (1, 1), {"a": (0, 2), "b": (0, 3)}),
+        ((-3, 3), (1, -1), {"a": (0, 2), "b": (0, 5)}),
+        ((19, 30), (1, 2), {"a": (0, 2), "b": (9, 10)}),
+        ((22, 30), (1, 2), {"a": (2, 2), "b": (10, 10)}),
+        ((0, 22), (1, 2), {"a": (0, 2), "b": (0, 10)}),
+        ((23, 30), (1, 2), None),
+        ((-9, -1), (1, 2), None),
+    ],
+)
+def test_ranges_are_narrowed_to_what_a_sum_allows(
+    limits: tuple[int, int],
+    factors: tuple[int, int],
+    expected: dict[str, tuple[int, int]] | None,
+) -> None:
+    """0 <= a <= 2 and 0 <= b <= 10, by hand."""
+    system: Any = SimpleNamespace(ranges={"a": (0, 2), "b": (0, 10)})
+    terms: Any = dict(zip("ab", factors, strict=True))
+    found = _System.narrow(system, _Constraint(*limits, terms))
+    if expected is None:
+        assert found is None
+    else:
+        assert found == (expected != {"a": (0, 2), "b": (0, 10)})
+        assert system.ranges == expected
