@@ -244,9 +244,12 @@ def _products_of_rows(operator: RowProducts, x: Symbols, y: Symbols) -> Symbols:
 
 
 def _row_products(x: Array, y: Array) -> Array:
-    """Each row of [..., M, K] with each row of [..., N, K]: [..., M, N]."""
+    """Each row of [..., M, K] with each row of [..., N, K]: [..., M, N]; 1 in ``y`` as many as in
+    ``x``.
+    """
     if x.ndim == 2:
         return multiplied(x, y.T)
+    y = np.broadcast_to(y, (len(x), *y.shape[1:]))
     return np.stack([_row_products(*each) for each in zip(x, y, strict=True)])
 
 

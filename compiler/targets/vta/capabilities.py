@@ -296,11 +296,28 @@ def _is_image(graph: Graph, node: Node) -> bool:
 
 
 def is_alias(graph: Graph, node: Node) -> bool:
-    """True if every byte keeps its row, column and channel: only 1s are added or dropped."""
+    """True if every byte keeps its row, column and channel: only 1s are added or dropped.
+
+    Or if all pixels become one row that is weights of products: in DRAM they are one.
+    """
     return (
         isinstance(node.operator, Reshape)
         and graph.types[node.output].dtype is DType.INT8
-        and _keeps_places(graph, node)
+        and (_keeps_places(graph, node) or _are_weights(graph, node))
+    )
+
+
+def _are_weights(graph: Graph, node: Node) -> bool:
+    """True if only products of rows read the pixels of an image, as one row of weights."""
+    before, after = (graph.types[name].shape for name in (node.inputs[0], node.output))
+    readers = graph.consumers(node.output)
+    return (
+        image_size(before) is not None
+        and after == (1, 1, prod(before[:-1]), before[-1])
+        and bool(readers)
+        and node.output not in graph.outputs
+        and all(isinstance(n.operator, RowProducts) for n in readers)
+        and all(n.inputs[0] != node.output for n in readers)
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.memories import Unit
 
 from ...options import Overlap
 from .choice import Change, Choice
@@ -126,9 +127,11 @@ def _with_short_layers(
     """``best``, or a faster program whose short layers run in one tile each."""
     plan = best.plan
     choices = planner.chooser.larger(plan.choices, plan.gone, SHORT)
-    changed = sum(a.grain != b.grain for a, b in zip(plan.choices, choices, strict=True))
-    beats = changed * (TILES - 1) * INSTRUCTION_BYTES // planner.config.bus_bytes
-    if beats < SAVED * best.cycles:
+    pairs = zip(plan.choices, choices, strict=True)
+    changed = {before.first for before, after in pairs if before.grain != after.grain}
+    units = (each.instruction.unit for each in best.builder.operations if each.layer in changed)
+    saved = sum(unit in (Unit.GEMM, Unit.VECTOR) for unit in units) * (TILES - 1) // TILES
+    if saved * INSTRUCTION_BYTES // planner.config.bus_bytes < SAVED * best.cycles:
         return best
     try:
         plan = planner.built(choices, plan.gone)

@@ -179,7 +179,8 @@ class Dense(Opaque):
 class RowProducts(Opaque):
     """Each row of ``x`` with each row of ``y``: ``(x - x_zero_point) @ (y - y_zero_point).T``.
 
-    x: int8[..., M, K], y: int8[..., N, K] to int32[..., M, N]; what is before rows is the same.
+    x: int8[..., M, K], y: int8[..., N, K] to int32[..., M, N]; what is before rows is the same, or
+    1 in ``y``, whose rows are then those of all.
     """
 
     x_zero_point: int
@@ -194,7 +195,8 @@ class RowProducts(Opaque):
         x, y = require_inputs(self, inputs, 2)
         require(self, x.dtype == DType.INT8 and x.rank >= 2, x, "int8[..., M, K]")
         *outer, rows, size = x.shape
-        fits = y.dtype == DType.INT8 and y.rank == x.rank and y.shape[:-2] == x.shape[:-2]
+        same = y.shape[:-2] == x.shape[:-2] or set(y.shape[:-2]) == {1}
+        fits = y.dtype == DType.INT8 and y.rank == x.rank and same
         shape = ", ".join(map(str, (*outer, "N", size)))
         require(self, fits and y.shape[-1] == size, y, f"int8[{shape}]")
         require(self, size <= MOST_TERMS, x, f"K of at most {MOST_TERMS}")

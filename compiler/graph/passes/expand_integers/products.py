@@ -109,9 +109,11 @@ def row_products(new: RaisedBytes, x: str, y: str, operator: RowProducts) -> str
     dtype = DType.FLOAT32 if exact else DType.INT32
     left = new.centred(x, operator.x_zero_point, dtype)
     right = new.centred(y, operator.y_zero_point, dtype)
-    batch = tuple(range(len(outer)))
+    batch, rank = tuple(range(len(outer))), len(outer) + 3
     rows, columns, summed = (len(outer) + k for k in range(3))
-    labels = ((*batch, rows, summed), (*batch, columns, summed))
+    # What is 1 in the second one has a label of its own.
+    own = [n if kinds[y].shape[n] == size else n + rank for n, size in enumerate(outer)]
+    labels = ((*batch, rows, summed), (*own, columns, summed))
     product = contract((kinds[left], kinds[right]), labels, (*batch, rows, columns), dtype)
     return new.emit(product, left, right)
 

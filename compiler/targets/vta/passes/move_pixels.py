@@ -25,7 +25,9 @@ from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
+from ..capabilities import is_alias
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from .own_parts import is_channel_slice
 from .pixel_pieces import Indices, Picture, Piece, Run, numbers_of, pieces_of
 
 __all__ = ["MovePixels"]
@@ -77,7 +79,7 @@ class _Moving:
             self.renamed[node.output] = self.images.setdefault(node.inputs[0], node.output)
             if self.renamed[node.output] != node.output:
                 return
-        if self.is_movement(node) and self.is_read_by_layers(node):
+        if self.is_movement(node) and self.is_read_by_layers(node) and not self.is_name(node):
             found = self.picture(node)
             if found is not None and self.emit(*found, node):
                 last = self.builder.nodes.pop()
@@ -88,6 +90,14 @@ class _Moving:
             node = replace(node, operator=self.stacked(node))
             self.moved = True
         self.builder.nodes.append(node)
+
+    def is_name(self, node: Node) -> bool:
+        """True if a layer makes what ``node`` is, perhaps some of its channels, but for a name."""
+        before = self.producers.get(node.inputs[0])
+        if not is_alias(self.graph, node) or before is None:
+            return False
+        channels = is_channel_slice(before, self.graph.types[before.inputs[0]])
+        return channels or not self.is_movement(before)
 
     def joins_pixels(self, node: Node) -> bool:
         """True if layers read rows or columns that it puts one after the other."""

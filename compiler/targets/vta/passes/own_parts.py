@@ -20,7 +20,7 @@ from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
-from ....graph.operators.movement import Concatenate, Slice
+from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ....graph.types import TensorType
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
@@ -94,7 +94,7 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str], lanes: int
         return True
     if not isinstance(producer.operator, MADE):
         return True
-    if any(isinstance(each.operator, RowProducts) for each in graph.consumers(name)):
+    if _is_multiplied(graph, name):
         return True
     part, whole = graph.types[name].shape, graph.types[join.output].shape
     single = part[1] == 1 and part[3] <= lanes
@@ -105,6 +105,15 @@ def _needs_copy(graph: Graph, name: str, join: Node, uses: list[str], lanes: int
         return True
     others = (other for other in join.inputs if other != name)
     return any(name in _reads(graph, other) for other in others)
+
+
+def _is_multiplied(graph: Graph, name: str) -> bool:
+    """True if a product of two activations reads ``name``, perhaps by another name."""
+    return any(
+        isinstance(each.operator, RowProducts)
+        or (isinstance(each.operator, Reshape) and _is_multiplied(graph, each.output))
+        for each in graph.consumers(name)
+    )
 
 
 def _has_two_operands(graph: Graph, node: Node) -> bool:

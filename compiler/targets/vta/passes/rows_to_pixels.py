@@ -2,10 +2,11 @@
 
     Dense(x[..., N, C])           ->  Reshape(Conv2d(Reshape(x))), each row a pixel
     Dense(Reshape(x[1, H, W, C])) ->  Reshape(Conv2d(x)), where the Reshape only counts pixels
-    Dense(Reshape(x[1, H, W, C])) ->  Conv2d of one row of pixels, where products of heads follow
+    Dense(Reshape(x[1, H, W, C])) ->  Conv2d of one row of pixels, where products of heads read
+                                      these in another order
     f(Reshape(x))                 ->  Reshape(f(x)) of the same channels: Requantize, Lookup, Add,
-                                      Multiply, RowNorm, Conv2d of 1x1; of what is added or
-                                      multiplied, one operand may be no image yet
+                                      Multiply, RowNorm, RowSoftmax, Conv2d of 1x1; of what is added
+                                      or multiplied, one operand may be no image yet
     RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
@@ -19,36 +20,20 @@ from math import prod
 
 from ....graph.ir import Node
 from ....graph.operators.integer.norm import RowNorm
-from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
+from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup
-from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ....graph.operators.movement import Concatenate, Reshape, Transpose
 from ....graph.rewrite import Rewriter, Rewriting
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from .rows_of_images import ROWS_OF_IMAGES, is_image, makes_rows, shaped
 
 __all__ = ["ROWS_TO_PIXELS"]
-
-FOLLOWED = (AnyRequantize, Lookup, Reshape, Slice, Transpose)
-"""Operators between a layer that makes heads and their products."""
-
-
-def _shaped(rewriter: Rewriter, name: str) -> Node | None:
-    """The Reshape of an image that makes several rows of its channels; None for another tensor."""
-    node, types = rewriter.graph.producer(name), rewriter.graph.types
-    if node is None or not isinstance(node.operator, Reshape):
-        return None
-    before, after = types[node.inputs[0]].shape, types[name].shape
-    image = _is_image(before) and prod(before[:3]) > 1
-    return node if image and before[3] == after[-1] else None
-
-
-def _is_image(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 4 and shape[0] == 1
-
 
 def _merge(rewriter: Rewriter, node: Node) -> str | None:
     if not isinstance(node.operator, Reshape):
         return None
-    before = _shaped(rewriter, node.inputs[0])
+    before = shaped(rewriter, node.inputs[0])
     if before is None:
         return None
     if rewriter.graph.types[before.inputs[0]].shape == node.operator.shape:
@@ -61,8 +46,8 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
     x, shape = node.inputs[0], types[node.inputs[0]].shape
     if not isinstance(operator, Dense) or prod(shape[:-1]) == 1:
         return None
-    before = _shaped(rewriter, x)
-    if before is not None and not _makes_rows(rewriter, node):
+    before = shaped(rewriter, x)
+    if before is not None and not makes_rows(rewriter, node):
         x = before.inputs[0]
     elif len(shape) != 4 or shape[0] != 1:
         pixels = Reshape((1, 1, prod(shape[:-1]), shape[-1]))
@@ -81,11 +66,11 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operator, types = node.operator, rewriter.graph.types
     count = 2 if isinstance(operator, AnyAdd | AnyMultiply) else 1
-    one_by_one = _is_of_pixels(rewriter, node) and not _makes_rows(rewriter, node)
-    layers = AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm
+    one_by_one = _is_of_pixels(rewriter, node) and not makes_rows(rewriter, node)
+    layers = AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm | RowSoftmax
     if not isinstance(operator, layers) and not one_by_one:
         return None
-    before = [_shaped(rewriter, name) for name in node.inputs[:count]]
+    before = [shaped(rewriter, name) for name in node.inputs[:count]]
     found = [each.inputs[0] for each in before if each is not None]
     if not found or len({types[name].shape for name in node.inputs[:count]}) > 1:
         return None
@@ -95,7 +80,7 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
     for each, name in zip(before, node.inputs, strict=False):
         if each is not None and types[each.inputs[0]].shape == shape:
             images.append(each.inputs[0])
-        elif _is_image(types[node.output].shape) and name not in rewriter.graph.constants:
+        elif is_image(types[node.output].shape) and name not in rewriter.graph.constants:
             return None
         else:
             images.append(_image(rewriter, name, shape, node.origin))
@@ -112,19 +97,6 @@ def _is_of_pixels(rewriter: Rewriter, node: Node) -> bool:
     if not isinstance(operator, Conv2d) or operator.strides != (1, 1) or any(operator.pads):
         return False
     return rewriter.graph.types[node.inputs[1]].shape[1:3] == (1, 1)
-
-
-def _makes_rows(rewriter: Rewriter, node: Node) -> bool:
-    """True if products of two tensors read, in one row, pixels that are in several so far."""
-    graph, pending, seen = rewriter.graph, list(node.outputs), set[str]()
-    while pending:
-        for reader in graph.consumers(pending.pop()):
-            if isinstance(reader.operator, RowProducts):
-                return True
-            if isinstance(reader.operator, FOLLOWED) and reader.output not in seen:
-                seen.add(reader.output)
-                pending.append(reader.output)
-    return False
 
 
 def _is_moved(rewriter: Rewriter, name: str) -> bool:
@@ -183,4 +155,6 @@ def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -
     return builder.node(Reshape(shape), (name,), f"{name}/image", origin)
 
 
-ROWS_TO_PIXELS = Rewriting("rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack))
+ROWS_TO_PIXELS = Rewriting(
+    "rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack, *ROWS_OF_IMAGES)
+)

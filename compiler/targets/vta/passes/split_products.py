@@ -83,7 +83,7 @@ class _Splitting:
     def visit(self, node: Node) -> None:
         """Add a node, or what stands for it."""
         operator, x = node.operator, node.inputs[0] if node.inputs else ""
-        if isinstance(operator, RowProducts):
+        if isinstance(operator, RowProducts) and not self.is_split(node):
             zero_points = operator.x_zero_point, operator.y_zero_point
             pairs = zip(node.inputs, zero_points, strict=True)
             left, right = (self.rows(name, zero, node) for name, zero in pairs)
@@ -119,6 +119,11 @@ class _Splitting:
             self.builder.nodes.append(replace(node, inputs=(self.concatenated(3, each, node),)))
         else:
             self.add(node)
+
+    def is_split(self, node: Node) -> bool:
+        """True if all pixels of an image are multiplied with one matrix already."""
+        x, y = (self.graph.types[name].shape[:-2] for name in node.inputs)
+        return x != y
 
     def add(self, node: Node) -> None:
         """Add a node as it is."""

@@ -65,8 +65,9 @@ def _exchanged(rewriter: Rewriter, name: str) -> str | None:
     products = total.operator
     if not isinstance(products, RowProducts) or min(graph.types[name].shape[-2:]) == 1:
         return None
+    x, y = (graph.types[each].shape[:-2] for each in total.inputs)
     scale = graph.constants[finish.inputs[1]]
-    if (scale != scale[0]).any():
+    if x != y or (scale != scale[0]).any():
         return None
     exchanged = RowProducts(products.y_zero_point, products.x_zero_point)
     sums = builder.node(exchanged, total.inputs[::-1], f"{name}/turned", total.origin)
