@@ -153,10 +153,27 @@ def hybrid(net: Rows, x: str) -> str:
     return net.node("Conv", [reordered(net, y, *shape), kernel])
 
 
-def test_pixels_attend_within_their_windows_in_one_launch() -> None:
-    net, shape = Rows(0, 6), (1, WIDTH, 4, 4)
+def between_pixels(net: Rows, x: str) -> str:
+    """Attention between all pixels, between two convolutions."""
+    weights = net.constant(net.rng.integers(-127, 128, (WIDTH, WIDTH, 3, 3), np.int8))
+    kernel, size = net.dequantize(weights, F32(0.003), np.int8(0)), (1, WIDTH, 2, 8)
+    image = net.again(net.node("Conv", [x, kernel], pads=[0, 1, 0, 1]), 0.04)
+    rows = reordered(net, image, (1, WIDTH, 16), (0, 2, 1))
+    mixed = net.again(net.node("Add", [rows, attention(net, rows)]), 0.113)
+    image = reordered(net, mixed, (1, 2, 8, WIDTH), (0, 3, 1, 2), size)
+    return net.node("Conv", [image, kernel], pads=[1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("network", "head", "shape"),
+    [(hybrid, 6, (1, WIDTH, 4, 4)), (between_pixels, 6, (1, WIDTH, 4, 8))],
+)
+def test_pixels_attend_to_each_other_in_one_launch(
+    network: Callable[[Rows, str], str], head: int, shape: tuple[int, ...]
+) -> None:
+    net = Rows(16, head)
     x = net.dequantize("x", F32(0.02), np.int8(3))
-    y = net.quantize(hybrid(net, x), F32(0.07), np.int8(-9))
+    y = net.quantize(network(net, x), F32(0.07), np.int8(-9))
     model = net.build({"x": ("int8", shape)}, y)
     module = compile(model, "vta:tiny", CompileOptions(overlap=Overlap.TILES))
     assert [type(part).__name__ for part in module.parts] == ["AcceleratorPart"]

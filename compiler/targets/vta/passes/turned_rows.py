@@ -1,8 +1,6 @@
 """Channels that become pixels between two layers, and pixels that become channels, as products.
 
     Transpose(x[A, B])          ->  Concatenate(U x1^T, U x2^T, ...), x1, x2, ... blocks of channels
-    Reshape(x[1, H, W, C])      ->  Reshape(COPY(Reshape(x))), where rows are turned: all pixels in
-                                    one row, once
 
 The rows of ``x`` are weights as they lie in DRAM, and a product with unit vectors ``U`` is exact,
 as in attention.  A matrix of ``B`` channels takes ``A * B * g`` multiply-accumulates in parts of
@@ -35,7 +33,6 @@ LAYERS = (
     *(AnyAdd, AnyMultiply, AnyRequantize, Conv2d, Lookup),
     *(AveragePool2d, MaxPool2d, RowNorm, Upsample2d),
 )
-COPY = AveragePool2d((1, 1), (1, 1), 0, 0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +45,8 @@ class TurnedRows:
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
         pixels = ROWS_TO_PIXELS.run(graph)
-        if rewrite(pixels, (self._turn,)) is pixels:
-            return graph
-        pixels = ROWS_TO_PIXELS.run(rewrite(graph, (_in_one_row,)))
-        return rewrite(pixels, (self._turn,))
+        turned = rewrite(pixels, (self._turn,))
+        return graph if turned is pixels else turned
 
     def _turn(self, rewriter: Rewriter, node: Node) -> str | None:
         graph, builder = rewriter.graph, rewriter.builder
@@ -101,21 +96,6 @@ def _matrix(graph: Graph, node: Node) -> tuple[int, int] | None:
         return None
     rows = prod(kind.shape[axis] for axis in order[first:])
     return rows, kind.elements // rows
-
-
-def _in_one_row(rewriter: Rewriter, node: Node) -> str | None:
-    if not isinstance(node.operator, Reshape):
-        return None
-    builder, graph, (x,) = rewriter.builder, rewriter.graph, node.inputs
-    maker, before, after = graph.producer(x), graph.types[x].shape, node.operator.shape
-    if maker is None or not isinstance(maker.operator, LAYERS) or len(before) != 4:
-        return None
-    row = (1, 1, before[1] * before[2], before[3])
-    if min(before[1:3]) == 1 or before[0] > 1 or after == row or after[-2:] != row[-2:]:
-        return None
-    flat = builder.node(Reshape(row), (x,), f"{x}/flat", node.origin)
-    copy = builder.node(COPY, (flat,), f"{x}/row", node.origin)
-    return builder.node(node.operator, (copy,), node.output, node.origin)
 
 
 def _is_between(graph: Graph, node: Node, channels: int) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import prepare_graph
@@ -18,7 +19,15 @@ from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory, Unit
 from dovetail.vta_sim.timing import time_program
 
-from ....end_to_end.test_attention import F32, WIDTH, Rows, attention, hybrid, scores
+from ....end_to_end.test_attention import (
+    F32,
+    WIDTH,
+    Rows,
+    attention,
+    between_pixels,
+    hybrid,
+    scores,
+)
 from ...graph.passes.integer_layers.models import integer_graph
 
 TINY = find_config("tiny")
@@ -62,16 +71,22 @@ def test_the_roof_knows_that_products_need_the_rows_that_are_their_weights() -> 
 
 
 @pytest.mark.parametrize(
-    ("network", "shape"), [(attention, (1, 9, WIDTH)), (hybrid, (1, WIDTH, 4, 4))]
+    ("network", "rows", "shape", "moves"),
+    [
+        (attention, 9, (1, 9, WIDTH), 0),
+        (hybrid, 9, (1, WIDTH, 4, 4), 48),
+        (between_pixels, 16, (1, WIDTH, 4, 8), 0),
+    ],
 )
-def test_heads_of_any_width_take_no_more_layers(
-    network: Callable[[Rows, str], str], shape: tuple[int, ...]
+def test_heads_of_any_width_take_no_more_layers_and_no_pixel_moves_in_vain(
+    network: Callable[[Rows, str], str], rows: int, shape: tuple[int, ...], moves: int
 ) -> None:
     counts = []
     for head in (TINY.block * 2, TINY.block * 2 - 3):
-        net = Rows(9, head)
+        net = Rows(rows, head)
         y = network(net, net.dequantize("x", F32(0.02), np.int8(3)))
         model = net.build({"x": ("int8", shape)}, net.quantize(y, F32(0.2), np.int8(-9)))
         graph = prepare_graph(integer_graph(model), Trace(CompileOptions()), TINY.block)
         counts.append(len(fuse(graph).layers))
+        assert sum(isinstance(node.operator, AveragePool2d) for node in graph.nodes) == moves
     assert counts[0] == counts[1]
