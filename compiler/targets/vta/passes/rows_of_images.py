@@ -49,7 +49,7 @@ def makes_rows(rewriter: Rewriter, node: Node) -> bool:
     """True if products of two tensors read, in one row, pixels of ``node`` in another order."""
     graph = rewriter.graph
     shape = graph.types[node.output].shape
-    pending = [(node.output, np.arange(prod(shape)).reshape(shape))]
+    pending: list[tuple[str, Array]] = [(node.output, np.arange(prod(shape)).reshape(shape))]
     while pending:
         name, numbers = pending.pop()
         for reader in graph.consumers(name):
@@ -63,7 +63,8 @@ def makes_rows(rewriter: Rewriter, node: Node) -> bool:
             elif isinstance(operator, AnyRequantize | Lookup):
                 pending.append((reader.output, numbers))
             elif isinstance(operator, MOVES):
-                pending.append((reader.output, *operator.evaluate([numbers])))
+                (moved,) = operator.evaluate([numbers])
+                pending.append((reader.output, moved))
     return False
 
 
@@ -94,7 +95,7 @@ def _cut(rewriter: Rewriter, node: Node) -> str | None:
     shape = graph.types[name].shape
     if not is_image(shape) or shape[1] == 1 or _is_cut(rewriter, chain, shape):
         return None
-    numbers = np.arange(prod(shape)).reshape(shape)
+    numbers: Array = np.arange(prod(shape)).reshape(shape)
     for each in reversed(chain):
         (numbers,) = each.operator.evaluate([numbers])
     first, count = _first_channel(numbers[0, 0], shape), after.shape[3]

@@ -30,6 +30,7 @@ from .rows_of_images import ROWS_OF_IMAGES, is_image, makes_rows, shaped
 
 __all__ = ["ROWS_TO_PIXELS"]
 
+
 def _merge(rewriter: Rewriter, node: Node) -> str | None:
     if not isinstance(node.operator, Reshape):
         return None
