@@ -66,8 +66,11 @@ class Session:
         require_signature: a file with the public key that the module must be signed by.
         workers: threads of ``run_async`` and ``run_batch``, for devices that run in several:
         ``sim``, and also ``cpu``.
-        Raises ModuleError, and DeviceError for a part that no device is for.
+        Raises ModuleError, InputError for no workers, and DeviceError for a part that no device is
+        for.
         """
+        if workers < 1:
+            raise InputError(f"{workers} workers; required 1 or more")
         self.module = _loaded(module, require_signature)
         self.inputs, self.outputs = self.module.inputs, self.module.outputs
         self._asked = _opened(device)

@@ -10,7 +10,7 @@ from dovetail.runtime.result import RunResult
 
 from .output import table
 
-__all__ = ["layer_table", "unit_table"]
+__all__ = ["layer_table", "short", "unit_table"]
 
 
 def layer_table(figures: Sequence[LayerProfile], result: RunResult) -> Table:
@@ -18,7 +18,7 @@ def layer_table(figures: Sequence[LayerProfile], result: RunResult) -> Table:
     rows: list[tuple[object, ...]] = [
         (
             number,
-            each.name if len(each.name) <= 40 else f"…{each.name[-39:]}",
+            short(each.name),
             each.kind,
             f"{each.cycles:,}",
             f"{each.macs:,}",
@@ -42,6 +42,11 @@ def layer_table(figures: Sequence[LayerProfile], result: RunResult) -> Table:
         "DRAM bytes": "right",
     }
     return table("Layers", columns, rows)
+
+
+def short(name: str) -> str:
+    """The end of a layer's name, for a line of a terminal."""
+    return name if len(name) <= 40 else f"…{name[-39:]}"
 
 
 def unit_table(result: RunResult) -> Table:

@@ -22,6 +22,11 @@ from .test_session import SumPart
 X = np.random.default_rng(6).integers(-128, 128, (5, *SHAPE[1:]), dtype=np.int8)
 
 
+def test_a_session_has_workers() -> None:
+    with pytest.raises(InputError, match="0 workers; required 1 or more"):
+        Session(copy_module(), "sim", workers=0)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_batch_gives_what_its_samples_give(workers: int) -> None:
     with Session(copy_module(), "sim", workers=workers) as session:

@@ -133,6 +133,8 @@ def profile(
 
 def _explain(found: "Profile") -> None:
     """Print what the tables leave open: parts on the CPU, and the first things to try."""
+    from ..report import short
+
     parts, macs = found.beside
     if parts:
         human.print(
@@ -142,7 +144,7 @@ def _explain(found: "Profile") -> None:
     if found.slowest is None:
         return
     name, why = found.slowest
-    human.print(f"most is lost in {name}. {why.summary}")
+    human.print(f"most is lost in {short(name)}. {why.summary}")
     for fact in why.because[:MOST]:
         human.print(f"  {fact}")
     for each in why.tries[:MOST]:

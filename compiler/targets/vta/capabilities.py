@@ -104,6 +104,8 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
             return RUNS_ON_HOST
         found, made = (graph.types[name] for name in (node.inputs[0], node.output))
         called = type(operator).__name__
+        if made.dtype is not DType.INT8 and not made.dtype.is_float:
+            return f"node {node.origin!r}: it computes in {made.dtype}; required int8"
         return f"node {node.origin!r}: the accelerator has no {called} that makes {made} of {found}"
     if isinstance(operator, Append):
         return append_problem(graph, node, lanes, ON_ACCELERATOR)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.operators.elementwise import Cast
 from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.operators.integer.values import Add, Multiply, Requantize
@@ -111,6 +113,13 @@ def test_two_images_are_refused() -> None:
         y: "node 'n1': tensor 't0' is int8[2, 1, 1, 4]; required int8[1, H, W, C] or int8[1, C]: "
         "the accelerator runs one image at a time",
     }
+
+
+def test_integers_that_are_wider_are_refused_by_their_type() -> None:
+    graph = _Drawing(1, 1, 1, 4)
+    x = graph.quantized()
+    y = graph.add(Cast(DType.INT64), x)
+    assert graph.refused(y)[y] == "node 'n1': it computes in int64; required int8"
 
 
 def test_a_slice_of_rows_is_refused() -> None:
