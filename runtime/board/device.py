@@ -1,5 +1,6 @@
 """A board as a device of the runtime."""
 
+import threading
 import time
 from dataclasses import dataclass
 
@@ -54,7 +55,7 @@ class BoardDevice:
     """Runs programs on a board.
 
     Memory is sent once, and after that only what differs; when the board was reset, or the link
-    was lost and found, all of it.
+    was lost and found, all of it.  Threads take turns.
     """
 
     def __init__(self, name: str | None, *, patience: float = 1.0, chunk: int = 1024) -> None:
@@ -64,6 +65,7 @@ class BoardDevice:
         self._link: Link | PynqLink | None = None
         self._contents = Contents()
         self._settings: dict[str, int] = {}
+        self._turn = threading.RLock()
 
     @property
     def repeated(self) -> int:
@@ -72,11 +74,12 @@ class BoardDevice:
 
     def close(self) -> None:
         """Give the serial port back."""
-        if self._link is not None:
-            self._link.close()
-        self._link = None
-        self._contents.forget()
-        self._settings = {}
+        with self._turn:
+            if self._link is not None:
+                self._link.close()
+            self._link = None
+            self._contents.forget()
+            self._settings = {}
 
     def run(self, launch: Launch) -> LaunchResult:
         """Run to the end, or to an error.
@@ -85,11 +88,12 @@ class BoardDevice:
         Raises DeviceError when the board does not answer, is not of the launch's configuration, or
         is reset while it runs.
         """
-        try:
-            return self._run(self._connected(launch.config), launch)
-        except DeviceError:
-            self.close()
-            raise
+        with self._turn:
+            try:
+                return self._run(self._connected(launch.config), launch)
+            except DeviceError:
+                self.close()
+                raise
 
     def _connected(self, config: HardwareConfig) -> Link | PynqLink:
         if self._link is None and self._name.model == "pynq":

@@ -1,6 +1,8 @@
 """The driver for PYNQ, on a stand-in whose registers start the simulator."""
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,6 +122,15 @@ def test_programs_run_one_after_the_other(zynq: Zynq) -> None:
         assert found.counters == expected.counters
     assert zynq.loaded == ["accelerator.bit"]
     assert zynq.module.Clocks.fclk0_mhz == CONFIG.clock_hz / 1e6
+
+
+def test_threads_take_turns(zynq: Zynq, monkeypatch: pytest.MonkeyPatch) -> None:
+    device, start = BoardDevice("pynq@accelerator.bit"), zynq._start
+    monkeypatch.setattr(zynq, "_start", lambda: (time.sleep(0.02), start()))
+    launches = [launch_of(seed) for seed in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        for launch, found in zip(launches, pool.map(device.run, launches), strict=True):
+            assert np.array_equal(found.dram, SimulatorDevice().run(launch).dram)
 
 
 def test_another_bitstream_is_refused(zynq: Zynq) -> None:
