@@ -82,14 +82,6 @@ def pad(operator: movement.PadTensor, operands: Sequence[Operand], indices: Indi
     return x.where(condition, tuple(moved), value[()])
 
 
-def tile(operator: movement.Tile, operands: Sequence[Operand], indices: Indices) -> Expr:
-    """The index modulo the size."""
-    sized = zip(indices, operands[0].type.shape, operator.repeats, strict=True)
-    return operands[0][
-        tuple(each if count == 1 else _modulo(each, size) for each, size, count in sized)
-    ]
-
-
 def iota(operator: movement.Iota, operands: Sequence[Operand], indices: Indices) -> Expr:
     """The index itself."""
     place = indices[operator.axis]
@@ -172,6 +164,5 @@ MOVEMENT: Mapping[type[Any], Element] = {
     movement.Slice: slice_,
     movement.Concatenate: concatenate,
     movement.PadTensor: pad,
-    movement.Tile: tile,
     movement.Iota: iota,
 }

@@ -196,6 +196,21 @@ class Term:
             return self
         return Term(self.context, self.context.emit(Expand(shape), self.tensor))
 
+    def tile(self, *repeats: int) -> Term:
+        """Repeated ``repeats[i]`` times along each dimension ``i``: as targets see it, a dimension
+        of size 1 that is broadcast.
+
+        Raises ValueError unless there are as many repeats as dimensions.
+        """
+        if len(repeats) != self.rank:
+            raise ValueError(f"{len(repeats)} repeats of {list(self.shape)}; required {self.rank}")
+        apart: list[tuple[int, int]] = []
+        for size, count in zip(self.shape, repeats, strict=True):
+            apart += [(1, count), (size, size)] if count != 1 != size else [(size, size * count)]
+        before, after = zip(*apart, strict=True) if apart else ((), ())
+        whole = (size * count for size, count in zip(self.shape, repeats, strict=True))
+        return self.reshape(*before).expand(*after).reshape(*whole)
+
     def slice(self, axis: int, start: int, stop: int, step: int = 1) -> Term:
         """Indices ``range(start, stop, step)`` of one dimension."""
         axis %= self.rank

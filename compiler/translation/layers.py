@@ -25,7 +25,7 @@ from ..graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ..graph.operators.integer.softmax import RowSoftmax
 from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
-from ..graph.operators.movement import Concatenate, Expand, Reshape, Slice, Tile, Transpose
+from ..graph.operators.movement import Concatenate, Expand, Reshape, Slice, Transpose
 from .rows import NONE, row_norm, row_softmax, scaled_sum
 from .symbol_sums import largest, linear, multiplied, requantized
 from .symbols import (
@@ -52,7 +52,7 @@ __all__ = ["evaluate", "in_halves", "softmax", "unary"]
 
 MOVES = (
     *(Append, Assemble, Concatenate, Expand, Gather, GatherElements),
-    *(Reshape, Slice, Tile, Transpose),
+    *(Reshape, Slice, Transpose),
 )
 """Operators that only move elements."""
 

@@ -58,7 +58,7 @@ class _Drawing:
     def step(self) -> None:
         kinds = (
             self.unary, self.binary, self.where, self.reshape, self.transpose, self.slice,
-            self.concatenate, self.pad, self.tile, self.expand, self.reduce, self.arg,
+            self.concatenate, self.pad, self.expand, self.reduce, self.arg,
             self.cumulative, self.gather, self.scatter, self.sort, self.binary, self.unary,
         )  # fmt: skip
         self.random.choice(kinds)(self.pick())
@@ -124,9 +124,6 @@ class _Drawing:
         widths = [tuple(self.random.randint(0, 2) for _ in self.shape(x)) for _ in range(2)]
         value = self.builder.constant("c", np.float32(self.random.uniform(-1, 1)))
         self.emit(movement.PadTensor(widths[0], widths[1], mode), x, value)
-
-    def tile(self, x: str) -> None:
-        self.emit(movement.Tile(tuple(self.random.randint(1, 2) for _ in self.shape(x))), x)
 
     def expand(self, x: str) -> None:
         grown = tuple(self.random.randint(1, 3) if n == 1 else n for n in self.shape(x))

@@ -82,11 +82,37 @@ def attention(net: Rows, x: str) -> str:
     return gated_heads(net, x, "Softmax")
 
 
+def shared_heads(net: Rows, x: str) -> str:
+    """Attention of four heads of queries, two of which share a head of keys and values."""
+    q = net.heads(net.linear(x, WIDTH, 4 * net.head), 4, (0, 2, 1, 3))
+    sizes = (1, 2, 1, net.rows, net.head), (1, 1, 2, 1, 1), (1, 4, net.rows, net.head)
+    apart, times, whole = (net.constant(np.array(size, np.int64)) for size in sizes)
+    k, v = (
+        net.node(
+            "Reshape",
+            [
+                net.node(
+                    "Tile", [net.node("Reshape", [net.heads(y, 2, (0, 2, 1, 3)), apart]), times]
+                ),
+                whole,
+            ],
+        )
+        for y in (net.linear(x, WIDTH, 2 * net.head) for _ in range(2))
+    )
+    product = net.node("MatMul", [q, net.node("Transpose", [k], perm=[0, 1, 3, 2])])
+    weights = net.again(net.node("Sigmoid", [net.again(product, 0.4)]), 1 / 256)
+    mixed = net.again(net.node("MatMul", [weights, v]), 0.03)
+    flat = net.node("Transpose", [mixed], perm=[0, 2, 1, 3])
+    shape = net.constant(np.array([1, net.rows, 4 * net.head], np.int64))
+    return net.linear(net.node("Reshape", [flat, shape]), 4 * net.head, WIDTH)
+
+
 NETWORKS: dict[str, Callable[[Rows, str], str]] = {
     "scores": scores,
     "scores_of_sums": scores_of_sums,
     "gated_heads": gated_heads,
     "attention": attention,
+    "shared_heads": shared_heads,
 }
 
 
@@ -96,6 +122,7 @@ NETWORKS: dict[str, Callable[[Rows, str], str]] = {
     [
         *(("scores", 16, WIDTH), ("gated_heads", 16, WIDTH), ("gated_heads", 9, WIDTH)),
         *(("attention", 9, WIDTH), ("scores_of_sums", 5, 6), ("gated_heads", 9, 21)),
+        ("shared_heads", 9, WIDTH),
     ],
 )
 def test_products_of_activations_run_in_one_launch_and_match_onnx_runtime(

@@ -87,6 +87,7 @@ NETS: dict[str, tuple[Net, int]] = {
         lambda b, x: b.node("DepthToSpace", [x], blocksize=2, mode="CRD"),
         2,
     ),
+    "repeated": (lambda b, x: b.node("Tile", [x, _numbers(b, 1, 2, 1, 3)]), 16),
     "space to depth": (lambda b, x: b.node("SpaceToDepth", [x], blocksize=2), 32),
     "focus": (_focus, 32),
     "every second row": (lambda b, x: _slice(b, x, 2, 1, 99, 2), 8),

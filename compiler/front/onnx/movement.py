@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from ...graph.operators.movement import Concatenate, PadMode, PadTensor, Slice, Tile
+from ...graph.operators.movement import Concatenate, PadMode, PadTensor, Slice
 from .context import Converter, ImportContext, optional, required
 from .inputs import Inputs, normalise_axis, optional_term, scalar, terms
 from .node import OnnxNode
@@ -172,7 +172,7 @@ def convert_pad(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
 def convert_tile(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Repeats of each dimension."""
     (x,) = terms(ctx, inputs[:1], 1)
-    return (ctx.emit(Tile(integers_at(ctx, inputs, 1) or ()), x.tensor),)
+    return (x.tile(*(integers_at(ctx, inputs, 1) or ())).tensor,)
 
 
 def convert_depth_to_space(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:

@@ -8,7 +8,7 @@ import numpy as np
 from ...dtypes import DType
 from ...graph.formulas import Term, concatenate
 from ...graph.operators.integer.windows import Pad
-from ...graph.operators.movement import Slice, Tile
+from ...graph.operators.movement import Slice
 from .node import BYTES, Converter, Node
 from .quantization import dequantised, quantised
 from .quantized import signed_zero
@@ -215,8 +215,7 @@ def convert_mirror_pad(node: Node) -> Term:
 
 def convert_tile(node: Node) -> Term:
     """Repeated along each dimension."""
-    x = node.term(0)
-    return node.emit(Tile(node.integers(1)), x)
+    return node.term(0).tile(*node.integers(1))
 
 
 def convert_reverse(node: Node) -> Term:

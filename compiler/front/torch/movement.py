@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...errors import UnsupportedOperatorError
 from ...graph.formulas import Term, concatenate
-from ...graph.operators.movement import PadMode, PadTensor, Tile
+from ...graph.operators.movement import PadMode, PadTensor
 from .context import Context, Converter, Number
 from .views import VIEWS, axis_of, same, transpose
 
@@ -28,7 +28,7 @@ def repeat(context: Context, x: Term, repeats: Sequence[int] = (), **given: Sequ
     counts = tuple(given.get("dims") or repeats)
     rank = max(len(counts), x.rank)
     x = x.reshape(*(1,) * (rank - x.rank), *x.shape)
-    return context.emitted(Tile((*(1,) * (rank - len(counts)), *counts)), x)
+    return x.tile(*(1,) * (rank - len(counts)), *counts)
 
 
 def flip(context: Context, x: Term, dims: Sequence[int]) -> Term:

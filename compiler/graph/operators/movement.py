@@ -21,7 +21,6 @@ __all__ = [
     "PadTensor",
     "Reshape",
     "Slice",
-    "Tile",
     "Transpose",
 ]
 
@@ -199,24 +198,6 @@ class PadTensor(Movement):
         if self.mode is PadMode.CONSTANT:
             return (np.pad(x, widths, constant_values=value),)
         return (np.asarray(np.pad(x, widths, mode=MODES[self.mode])),)
-
-
-@dataclass(frozen=True, slots=True)
-class Tile(Movement):
-    """``x`` repeated ``repeats[i]`` times along each dimension ``i``."""
-
-    repeats: tuple[int, ...]
-
-    def result(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The multiplied shape."""
-        (x,) = require_inputs(self, inputs, 1)
-        require(self, len(self.repeats) == x.rank, x, f"{len(self.repeats)} dimensions")
-        shape = tuple(size * count for size, count in zip(x.shape, self.repeats, strict=True))
-        return (TensorType(shape, x.dtype),)
-
-    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """NumPy's ``tile``."""
-        return (np.tile(inputs[0], self.repeats),)
 
 
 @dataclass(frozen=True, slots=True)

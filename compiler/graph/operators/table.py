@@ -83,7 +83,6 @@ _ALL: tuple[type[TensorOperator], ...] = (
     movement.PadTensor,
     movement.Reshape,
     movement.Slice,
-    movement.Tile,
     movement.Transpose,
     quantization.DequantizeLinear,
     quantization.QuantizeLinear,

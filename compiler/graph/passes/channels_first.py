@@ -21,7 +21,7 @@ import numpy as np
 from ..ir import Graph, Node
 from ..operators.elementwise import Binary, Cast, MultiplyAdd, Unary, Where
 from ..operators.indexing import Gather
-from ..operators.movement import Concatenate, PadTensor, Reshape, Slice, Tile, Transpose
+from ..operators.movement import Concatenate, PadTensor, Reshape, Slice, Transpose
 from ..operators.protocol import TensorOperator
 from ..operators.reductions import Cumulative, Reduce
 from ..operators.windows import WindowReduce
@@ -150,7 +150,6 @@ TURNED: dict[type, Callable[[Any, Permutation], TensorOperator]] = {
     PadTensor: _pad,
     Reduce: _axes,
     Slice: _slice,
-    Tile: lambda operator, order: Tile(_each(operator.repeats, order)),
     WindowReduce: _axes,
 }
 """The same on what a transpose has not turned yet."""

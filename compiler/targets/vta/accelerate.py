@@ -54,6 +54,7 @@ from .passes.raise_transposes import RaiseTransposes
 from .passes.real_finishes import REAL_FINISHES
 from .passes.rows_to_pixels import ROWS_TO_PIXELS
 from .passes.select_channels import SelectChannels
+from .passes.shared_heads import SHARED_HEADS
 from .passes.split_bands import SplitBands
 from .passes.split_groups import SplitGroups
 from .passes.split_products import SplitProducts
@@ -110,7 +111,7 @@ def _shapes(lanes: int, act_words: int = 0) -> tuple[Pass[Graph], ...]:
     return (
         *(FIXED_AVERAGES, REAL_FINISHES, EXACT_SUMS, CONSTANT_CHANNELS),
         *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
-        *(CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
+        *(SHARED_HEADS, CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
         *(TurnedRows(lanes), ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
         *(SplitGroups(lanes), TwoHalves(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),

@@ -40,7 +40,6 @@ from dovetail.compiler.graph.operators.movement import (
     PadTensor,
     Reshape,
     Slice,
-    Tile,
     Transpose,
 )
 from dovetail.compiler.graph.operators.protocol import TensorOperator
@@ -127,7 +126,6 @@ CASES: tuple[Case, ...] = (
     (Concatenate(1), [_floats(3, 2), _floats(3, 3)]),
     (PadTensor((1, 0), (0, 2)), [_floats(3, 4), np.float32(7)]),
     (PadTensor((1, 2), (1, 2), PadMode.REFLECT), [_floats(3, 4), np.float32(0)]),
-    (Tile((2, 3)), [_floats(3, 2)]),
     (Iota((3, 4), 1), []),
     (PRODUCT, [_floats(3, 5), _floats(5, 4)]),
     (

@@ -19,7 +19,6 @@ from ....graph.operators.movement import (
     PadTensor,
     Reshape,
     Slice,
-    Tile,
     Transpose,
 )
 from ....graph.operators.quantization import DequantizeLinear, QuantizeLinear
@@ -80,7 +79,6 @@ WRITERS: Mapping[type, Writer] = {
     Slice: write_slice,
     SoftmaxRows: write_softmax,
     Sort: write_sort,
-    Tile: lambda w, operator: w.emit("Tile", w.node.inputs[0], w.integers(operator.repeats)),
     TransposedConvolution: write_transposed_convolution,
     Transpose: lambda w, operator: w.transposed(w.node.inputs[0], operator.permutation),
     Unary: write_unary,

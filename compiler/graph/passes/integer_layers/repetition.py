@@ -33,6 +33,8 @@ def repeated(
         return tensor
     if len(shape) == MATRICES_RANK and found[-1:] == shape[-1:]:
         return _repeated_rows(state, tensor, found, shape, origin)
+    if len(found) == len(shape) > 4:
+        return _repeated_neighbours(state, tensor, found, shape, origin)
     if len(found) != 4 or len(shape) != 4 or found[0] != shape[0]:
         raise UnrecognisedError(
             f"repeats shape {list(found)} to {list(shape)}; required images of one batch"
@@ -62,6 +64,29 @@ def _repeated_in_batch(
         if size != wanted:
             again = builder.constant(f"{name}/again", np.zeros(wanted, np.int64))
             name = builder.node(Gather(axis), (name, again), f"{name}/repeated", origin)
+    return replace(tensor, name=name, permutation=identity_order(len(shape)))
+
+
+def _repeated_neighbours(
+    state: State, tensor: Integer, found: tuple[int, ...], shape: tuple[int, ...], origin: str
+) -> Integer:
+    """Each part of the dimension before repeated, as the heads of keys that groups of queries
+    share: picked again and again.
+    """
+    builder = state.builder
+    name = to_model_order(builder, tensor, origin)
+    for axis in (n for n, size in enumerate(shape) if size != found[n]):
+        if axis == 0:
+            raise UnrecognisedError(f"repeats a batch of {list(found)}; required one image")
+        before = builder.types[name].shape
+        again = np.repeat(np.arange(before[axis - 1]), shape[axis])
+        picked = builder.constant(f"{name}/again", again)
+        name = builder.node(
+            Reshape((*before[:axis], *before[axis + 1 :])), (name,), f"{name}/parts", origin
+        )
+        name = builder.node(Gather(axis - 1), (name, picked), f"{name}/repeated", origin)
+        whole = (*before[:axis], shape[axis], *before[axis + 1 :])
+        name = builder.node(Reshape(whole), (name,), f"{name}/apart", origin)
     return replace(tensor, name=name, permutation=identity_order(len(shape)))
 
 

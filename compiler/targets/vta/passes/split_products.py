@@ -35,6 +35,7 @@ from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
 from ..layers.fixed_point_add import is_exact
+from .shared_heads import picked
 from .spread import spread
 from .turned_products import turn_products
 
@@ -213,6 +214,9 @@ class _Splitting:
                 self.builder.node(made.operator, (part, table), name, made.origin)
                 for part in self.rows(x, 0, node)
             ]
+        if count > 1 and (gather := picked(self.graph, name)):
+            parts = self.rows(gather.inputs[0], zero_point, node)
+            return [parts[place] for place in self.graph.constants[gather.inputs[1]]]
         columns = self.are_columns(name)
         whole = self.shaped(name, (1, count, rows, channels), node)
         found = []
