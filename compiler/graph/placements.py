@@ -40,7 +40,10 @@ def placements(
     in_floats = _why_in_floats(placed.graph, reasons)
     sides: dict[str, bool] = {}
     moves: dict[str, bool] = {}
+    quantising = {n.origin for n in model.nodes if isinstance(n.operator, QuantizeLinear)}
     for number, (node, own) in enumerate(zip(placed.graph.nodes, placed.own, strict=True)):
+        if isinstance(node.operator, MOVEMENTS) and node.origin in quantising:
+            continue  # what it became part of decides
         # Nodes that compute decide; those that only move or convert elements do not.
         told, join = (moves, any) if isinstance(node.operator, MOVEMENTS) else (sides, all)
         told[node.origin] = join((own, told.get(node.origin, own)))
