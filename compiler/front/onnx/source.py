@@ -203,9 +203,10 @@ class SourceModel:
                 batch if size is None and axis == 0 else size
                 for axis, size in enumerate(each.shape)
             )
-            if None in shape:
+            fixed = tuple(size for size in shape if size is not None)
+            if len(fixed) < len(shape):
                 raise open_shape_error(self.proto, each.name, shape)
-            kind = TensorType(tuple(size or 0 for size in shape), each.dtype)
+            kind = TensorType(fixed, each.dtype)
             values[each.name] = Tensor(builder.input(each.name, kind), kind)
         record = ImportRecord()
         outputs = import_model(self.proto, values, builder, None, record, self.budget)

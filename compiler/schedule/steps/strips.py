@@ -253,11 +253,7 @@ def _moved(stmt: Stmt, name: str, start: Expr | None, scale: int, rows: int) -> 
 
 def _with_own_loops(stmt: Stmt, taken: Sequence[str], suffix: str = "") -> Stmt:
     """``stmt``, a copy, with other names for its loops; what it names by lets is its own anyway."""
-    used, new = set(taken), dict[str, Expr]()
-    for name in loop_names(stmt):
-        chosen = fresh(f"{name}{suffix}", used)
-        used.add(chosen)
-        new[name] = Variable(chosen)
+    new = {name: Variable(fresh(f"{name}{suffix}", taken)) for name in loop_names(stmt)}
     memo: dict[int, tuple[Expr, Expr]] = {}
 
     def change(node: Expr) -> Expr:
@@ -266,9 +262,7 @@ def _with_own_loops(stmt: Stmt, taken: Sequence[str], suffix: str = "") -> Stmt:
     def loop(each: Stmt) -> Stmt:
         if not isinstance(each, For):
             return each
-        variable = new[each.variable]
-        assert isinstance(variable, Variable)
-        return replace(each, variable=variable.name)
+        return replace(each, variable=new[each.variable].name)
 
     return map_statement(stmt, lambda expr: map_expr(expr, change, memo), loop)
 

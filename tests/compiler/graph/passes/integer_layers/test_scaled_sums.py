@@ -49,7 +49,8 @@ def rotated(kind: str = "") -> onnx.ModelProto:
     second = b.node("Add", [b.node("Mul", [even, sin]), b.node("Mul", [odd, cos])])
     turned = b.node("Concat", [first, second], axis=3)
     turned = b.node("Reshape", [turned, b.constant(np.array([HEADS, 1, 8]))])
-    return b.build(INPUTS, b.quantize(turned, 0.09, np.int8(-7)), opset=17)
+    zero_point = np.uint8(121) if kind == "uint8" else np.int8(-7)
+    return b.build(INPUTS, b.quantize(turned, 0.09, zero_point), zero_point.dtype.name, 17)
 
 
 def drawn(seed: int) -> dict[str, Array]:
@@ -86,9 +87,9 @@ def test_few_bytes_are_one_step_from_onnx_runtimes() -> None:
     assert far <= 0.002 * 100 * 8 * HEADS
 
 
-@pytest.mark.parametrize("kind", ["bytes", "constant", "layers"])
+@pytest.mark.parametrize("kind", ["bytes", "constant", "layers", "uint8"])
 def test_what_is_no_sum_of_scaled_terms_stays_as_it_is(kind: str) -> None:
-    """Bytes are turned as bytes, and other products as floats."""
+    """Bytes are turned as bytes, and other products, or those to uint8, as floats."""
     graph = integer_graph(rotated(kind))
     assert not counted(graph, ScaledSum)
 
