@@ -28,7 +28,7 @@ KEPT_SCHEDULES = "tests/compiler/schedule/rules/test_kept_schedules.py"
 KEPT_REPORTS = "tests/compiler/cli/test_kept_reports.py"
 SWEEPING = {
     "compiler/benchmark/": ("tests/compiler/cli/test_benchmark.py", KEPT_REPORTS),
-    "compiler/cli/": (KEPT_REPORTS,),
+    "compiler/cli/": (KEPT_REPORTS, "tests/compiler/cli/test_json.py"),
     "compiler/cli/quantize/": ("tests/compiler/front/onnx/quantize/test_command.py",),
     "runtime/profile/": (KEPT_REPORTS,),
     "compiler/explore/": ("tests/compiler/cli/explore/test_command.py",),

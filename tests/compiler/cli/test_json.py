@@ -1,6 +1,8 @@
-"""Every command gives one JSON object, and shows on a terminal that it is at work."""
+"""Every command gives one JSON object, shows on a terminal that it is at work, and says the same
+in words: all that is no time of this machine is kept."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +18,16 @@ from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.cli.output import human
 from dovetail.compiler.front.onnx.quantize import quantize_model
+from tests.kept import check_kept
 from tests.runtime.generate.step_models import step_model
 
 from .commands import PROGRAM, invoke
 
+KEPT = Path(__file__).with_name("kept_words.json")
+MEASURED = {"benchmark", "devices", "tune"}
+"""Commands that say little that does not depend on the machine."""
+LONG = {"completion", "config manual", "config show"}
+"""Commands that write texts, which are tested where they are made."""
 AT_ONCE = {"assemble", "disassemble", "completion", "keygen", "sign"}
 AT_ONCE |= {"config check", "config manual", "config new", "config show"}
 """Commands that take no two seconds of anything."""
@@ -100,12 +108,21 @@ CASES = {
 }
 
 
+MADE = {"config new": ("new.toml",), "keygen": ("own.key", "own.pub")}
+"""What a command does not replace."""
+VARIES = re.compile(
+    r'(?<=seconds": )[\d.e-]+|(?<=second": )[\d.e-]+|(?<=known": )\d+|\d+(?= of them known)'
+    r"|(?<=seconds )[\d.e-]+|[\d,.]+(?= tokens a second)|[0-9a-f]{64}"
+)
+"""Times, keys, and what earlier runs leave in the cache."""
+
+
 def test_every_command_is_tried_here() -> None:
     assert set(CASES) == set(commands(main))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_command_gives_one_object_and_shows_its_progress(
+def test_a_command_gives_one_object_shows_its_progress_and_says_the_same_in_words(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[object] = []
@@ -144,3 +161,12 @@ def test_a_command_gives_one_object_and_shows_its_progress(
     assert isinstance(found, dict)
     assert found
     assert bool(shown) == (name not in AT_ONCE)
+    if name in MEASURED | LONG:
+        return
+    monkeypatch.setattr(human, "_force_terminal", False)
+    for made in MADE.get(name, ()):
+        (folder / made).unlink()
+    words = invoke(*name.split(), *CASES[name].split())
+    assert words.exit_code == 0, words.output
+    text = "\n".join((*map(str, shown), json.dumps(found, indent=1), words.stdout, words.stderr))
+    check_kept(KEPT, name, VARIES.sub("#", re.sub("[ ━─│]{2,}", " ", text)).splitlines())
