@@ -92,10 +92,15 @@ def test_outputs_are_compared_with_a_reference(
         place = "dovetail.compiler.cli.benchmark.taking.find_spec"
         monkeypatch.setattr(place, lambda name: None)
     model, reference = (scaled(f, tmp_path / f"{f}.onnx") for f in (1.5, -3))
-    found = figures(model, "--devices", "cpu", "--reference", reference, *QUICK)
+    x = np.array([[1, 2, 3], [3, 2, 1], [2, 1, 3]], np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "labels.npy", np.array([0, 2, 2]))
+    given = "--data", tmp_path / "x.npy", "--labels", tmp_path / "labels.npy"
+    found = figures(model, "--devices", "cpu", "--reference", reference, *given, *QUICK)
     (cpu,) = found["results"]
     assert cpu["error"] == pytest.approx(1.5)
     assert (cpu["agreement"], cpu["equal"]) == (0.0, False)
+    assert (cpu["top1"], found["reference_top1"]) == pytest.approx((1 / 3, 2 / 3))
     assert found["against"].endswith("ONNX Runtime" if installed else "this CPU")
 
 

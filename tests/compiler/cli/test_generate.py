@@ -86,6 +86,11 @@ def test_a_prompt_is_read_in_blocks(tmp_path: Path) -> None:
     refused(invoke("generate", reader, "--blocks", 3), "blocks of 3 tokens of the module")
 
 
+def test_sizes_are_for_a_model(tmp_path: Path) -> None:
+    done = invoke("generate", tmp_path / "step.dvt", "--prompt", "a", "--dim", "n=1")
+    refused(done, "--dim with the module")
+
+
 def test_a_tokenizer_is_read_before_a_model_is_compiled(tmp_path: Path) -> None:
     model = tmp_path / "none.onnx"
     model.touch()

@@ -109,7 +109,7 @@ CASES = {
 
 
 MADE = {"config new": ("new.toml",), "keygen": ("own.key", "own.pub")}
-"""What a command does not replace."""
+"""Files that commands do not replace."""
 VARIES = re.compile(
     r'(?<=seconds": )[\d.e-]+|(?<=second": )[\d.e-]+|(?<=known": )\d+|\d+(?= of them known)'
     r"|(?<=seconds )[\d.e-]+|[\d,.]+(?= tokens a second)|[0-9a-f]{64}"

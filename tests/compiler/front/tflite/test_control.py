@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.compiler.errors import ModelError
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
@@ -21,18 +21,26 @@ DOUBLE: Graph = (
     [0],
     [1],
 )
+LESS: Graph = (
+    [Tensor("a", VECTOR), Tensor("b", VECTOR, "bool")],
+    [Op("LESS", (0, 0), (1,), "LessOptions")],
+    [0],
+    [1],
+)
 BRANCHES = {"ThenSubgraphIndex": 1, "ElseSubgraphIndex": 2}
 LOOP = {"CondSubgraphIndex": 1, "BodySubgraphIndex": 2}
 
 
-def branching(depth: int = 2) -> bytes:
+def branching(depth: int = 2, known: bool | None = None) -> bytes:
+    """known: the condition, where it is a constant."""
+    given = None if known is None else np.asarray(known)
     main: Graph = (
-        [Tensor("c", (), "bool"), Tensor("x", VECTOR), Tensor("y", VECTOR)],
+        [Tensor("c", (), "bool", given), Tensor("x", VECTOR), Tensor("y", VECTOR)],
         [Op("IF", (0, 1), (2,), "IfOptions", {**BRANCHES, "ElseSubgraphIndex": depth})],
-        [0, 1],
+        [0, 1] if known is None else [1],
         [2],
     )
-    return write_subgraphs([main, NEGATE, DOUBLE])
+    return write_subgraphs([main, NEGATE, DOUBLE, LESS])
 
 
 def looping() -> bytes:
@@ -117,6 +125,8 @@ A, B, APART = (
     [
         (branching(), (np.asarray(True), X)),
         (branching(), (np.asarray(False), X)),
+        (branching(known=True), (X,)),
+        (branching(known=False), (X,)),
         (looping(), (np.asarray(2, np.int32), X)),
         (looping(), (np.asarray(7, np.int32), X)),
         (accumulating(), (X,)),
@@ -135,8 +145,13 @@ def test_control_flow_gives_the_reference_results(
 
 
 def test_a_subgraph_that_is_not_there_is_named() -> None:
-    with pytest.raises(ModelError, match=r"node 'y' \(IF\): subgraph 7 of 3"):
+    with pytest.raises(ModelError, match=r"node 'y' \(IF\): subgraph 7 of 4"):
         TfliteModel.of(branching(7)).to_graph()
+
+
+def test_branches_have_results_of_one_type() -> None:
+    with pytest.raises(UnsupportedOperatorError, match="results have different types"):
+        TfliteModel.of(branching(3)).to_graph()
 
 
 def test_subgraphs_that_call_themselves_are_refused() -> None:

@@ -41,6 +41,8 @@ def scaled(scales: tuple[float, ...], zeros: tuple[int, ...] = ()) -> bytes:
         (scaled((0.1,), (1 << 31,)), "tensor 'x': zero points must be of int32"),
         (scaled((0.1, float("inf"))), "tensor 'x': scales must be finite and 0 or more"),
         (scaled((-0.5,)), "tensor 'x': scales must be finite and 0 or more"),
+        (relu(Y)[:-20], "the file is damaged or cut off|beyond the end|longer than the file"),
+        (relu(Tensor("x", (1 << 20, 1 << 21))), r"required less than 2\*\*40"),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(content: bytes, said: str) -> None:
@@ -91,6 +93,10 @@ def test_a_path_is_named_where_there_is_no_file_or_another(tmp_path: Path) -> No
     path.write_bytes(relu(Y))
     model = TfliteModel.of(path)
     assert TfliteModel.of(model) is model
+    assert (model.name, model.quantizes, model.constant_shapes) == ("main", False, ())
+    assert TfliteModel.of(scaled((0.5,))).quantizes
+    fixed = TfliteModel.of(relu(Tensor("x", (2, 3), data=np.zeros((2, 3), np.float32))))
+    assert fixed.constant_shapes == ((2, 3),)
     assert [(each.name, each.shape) for each in (*model.inputs, *model.outputs)] == [
         ("y", (2, 3)), ("y", (2, 3)),
     ]  # fmt: skip

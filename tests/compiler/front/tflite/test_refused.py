@@ -193,6 +193,12 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     ),
     ("LOGISTIC", [In((2,), "int16", scale=174_763.0)], 1, "", {}, r"a scale below 2\*\*17"),
     ("TANH", [In((2,), "int16", scale=174_763.0)], 1, "", {}, r"a scale below 2\*\*17"),
+    ("RELU", [], 1, "", {}, "input 0 is left out; it is required"),
+    ("SQUARE", [In((2, 3), "int8", scale=0.5)], 1, "", {}, "int8 that is quantised"),
+    (
+        *("UNIDIRECTIONAL_SEQUENCE_RNN", [In((1, 2, 3)), *RNN[1:3], i32(1, 2, 3, 4), RNN[4]], 1),
+        *("SequenceRNNOptions", {"FusedActivationFunction": 0}, "an operand of int32"),
+    ),
 ]  # fmt: skip
 
 

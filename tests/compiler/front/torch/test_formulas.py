@@ -118,6 +118,8 @@ ELEMENTWISE: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("addcdiv", (X, Y, POSITIVE), {"value": 3}, X + 3 * Y / POSITIVE),
     ("lerp", (X, Y, 0.3), {}, X + F32(0.3) * (Y - X)),
     ("nan_to_num", (ODD,), {}, np.nan_to_num(ODD)),
+    ("nan_to_num", (I,), {}, I),
+    ("round", (I,), {"decimals": 2}, I),
     ("nan_to_num", (ODD, 1, 2, 3), {}, np.nan_to_num(ODD, nan=1, posinf=2, neginf=3)),
 ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from dovetail.compiler.graph.types import TensorType
 from .calls import I, X, Y, call, check
 
 F32, I64 = np.float32, np.int64
-FLAT = X.reshape(-1)
+FLAT, POINT = X.reshape(-1), X[:1, 0, 0].reshape(())
 P = np.arange(16, dtype=F32).reshape(1, 4, 2, 2)
 SHUFFLED = np.array([[0, 4, 1, 5], [8, 12, 9, 13], [2, 6, 3, 7], [10, 14, 11, 15]], F32)[None, None]
 MASK = X > 0
@@ -78,6 +78,9 @@ VIEWS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ),
     ("as_strided", (X, (4,), (3,)), {}, FLAT[:12:3]),
     ("unfold", (X, 2, 3, 1), {}, sliding_window_view(X, 3, 2)),
+    ("unfold", (POINT, 0, 1, 1), {}, POINT.reshape(1)),
+    ("transpose", (POINT, 0, 0), {}, POINT),
+    ("mean", (X[:0], (0,)), {}, np.full((3, 4), np.nan, np.float32)),
     ("unfold", (X, 1, 2, 1), {}, sliding_window_view(X, 2, 1)),
     ("dropout", (X, 0.5, False), {}, X),
     ("dropout", (X, 0.0, True), {}, X),

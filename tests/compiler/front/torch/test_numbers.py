@@ -12,7 +12,7 @@ from dovetail.compiler.front.torch.promotion import common_type
 from dovetail.compiler.front.torch.symbols import evaluate, symbols_of
 from dovetail.compiler.graph.ir import GraphBuilder
 
-from .calls import X, call
+from .calls import I, X, call
 
 SIZES = {"s0": 7, "s1": 3}
 
@@ -55,6 +55,8 @@ def test_sizes_and_strides_are_those_of_rows_after_each_other() -> None:
     [
         ("_operator.add", {"a": 1, "b": "2"}, TypeError, "required numbers"),
         ("_operator.pow", {"a": 2, "b": (1 << 20) + 1}, ValueError, "a power of large numbers"),
+        ("aten.max_pool2d", {"x": X, "kernel_size": (1, 2, 3)}, ValueError, "required 2 numbers"),
+        ("aten.index", {"x": X, "indices": [I] * 4}, IndexError, "indices of 4 dimensions for 3"),
     ],
 )
 def test_what_is_no_number_or_takes_for_ever_is_refused(

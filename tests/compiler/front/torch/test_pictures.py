@@ -197,6 +197,8 @@ def test_pictures_are_resized_by_cubic_and_by_wide_weights() -> None:
     ]
     check("aten._upsample_bilinear2d_aa", (line, (3, 4)), {}, np.stack(wide, -1))
     check("aten._upsample_bicubic2d_aa", (line, (3, 8)), {}, line)
+    given = (line, (3, 1), True)
+    check("aten._upsample_bilinear2d_aa", given, {}, line[..., :1])
 
 
 @pytest.mark.parametrize("corners", [False, True])
@@ -229,6 +231,9 @@ def test_a_grid_says_where_a_picture_is_sampled(mode: int, padding: int, corners
             expected[0, :, row, column] += element(top + i, left + j) * F32(weight)
     found = call("aten.grid_sampler", PLANE, grid, mode, padding, corners)
     np.testing.assert_allclose(found, expected, atol=1e-4)
+    if padding and corners:
+        one = call("aten.grid_sampler", PLANE[:, :, :1, :1], grid, mode, padding, corners)
+        np.testing.assert_array_equal(one, np.broadcast_to(PLANE[:, :, :1, :1], one.shape))
 
 
 @pytest.mark.parametrize("mode", range(3))

@@ -11,6 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.quantize import QuantizedModel, compare, quantize_model
+from dovetail.compiler.front.onnx.quantize.model import read_model
+from dovetail.compiler.front.onnx.quantize.norms import find_norms
 from dovetail.compiler.graph.ir import Array
 from dovetail.runtime import run
 from tests.compiler.front.onnx.quantize.kept_models import check_model
@@ -186,6 +188,13 @@ def test_nothing_is_quantised_within_a_normalisation(
         for name in each.output
     }
     assert f"{between[-1]}/quantized" in shown
+
+
+@pytest.mark.parametrize(("axis", "count"), [(-1, 1), (2, 1), (1, 0), (-2, 0)])
+def test_a_normalisation_is_over_the_last_dimension(axis: int, count: int) -> None:
+    model = model_of([*EMBEDDING, node("LayerNormalization", "x gain shift", "y", axis=axis)])
+    assert len(find_norms(read_model(model), {"x": (1, ROWS, 8)})) == count
+    assert not find_norms(read_model(model), {"x": ()})
 
 
 def test_a_mask_reaches_just_below_the_scores() -> None:
