@@ -134,8 +134,16 @@ def test_other_files_and_options_are_refused(module_file: Path, tmp_path: Path) 
     picture = tmp_path / "x.png"
     refused(invoke("profile", module_file, "--timeline", picture), "required FILE.svg", 2)
     away = tmp_path / "absent" / "x"
-    refused(invoke("verilog", "--config", "tiny", "-o", away), "does not exist", 2)
-    refused(invoke("compile", module_file, "-o", away), "does not exist", 2)
+    for words in (
+        *("verilog --config tiny -o", f"compile {odd} -o", f"convert {odd} -o"),
+        *(f"assemble {odd} -o", f"quantize {odd} --data {odd} -o"),
+    ):
+        refused(invoke(*words.split(), away), "does not exist", 2)
+    for words, suffix in (
+        *((f"profile {odd} --html", ".html"), (f"profile {odd} --timeline", ".svg")),
+        *((f"profile {odd} --trace", ""), (f"benchmark {odd} --svg", ".svg")),
+    ):
+        refused(invoke(*words.split(), away.with_suffix(suffix)), "does not exist", 2)
     (tmp_path / "file").write_text("")
     arguments = ("--input", f"image={tmp_path / 'i.npy'}", "--output-dir", tmp_path / "file" / "x")
     np.save(tmp_path / "i.npy", np.zeros((1, 1, 8, 8), np.float32))
