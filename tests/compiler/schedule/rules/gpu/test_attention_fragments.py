@@ -290,18 +290,22 @@ def test_kernels_are_assembled_and_stay_in_registers(
 
 
 @pytest.mark.parametrize(
-    ("case", "dtype"),
+    ("case", "dtype", "products"),
     [
-        (Case(1, 16, 64, 40, 16), HALF),
-        (Case(1, 16, 64, 16, 24), HALF),
-        (Case(1, 16, 64, 256, 16), HALF),
-        (Case(1, 16, 61, 16, 16, "k"), HALF),
-        (Case(1, 16, 64, 16, 16), DType.FLOAT32),
+        (Case(1, 16, 64, 40, 16), HALF, 2),
+        (Case(1, 16, 64, 16, 24), HALF, 0),
+        (Case(1, 16, 64, 256, 16), HALF, 2),
+        (Case(1, 16, 61, 16, 16, "k"), HALF, 2),
+        (Case(1, 16, 64, 16, 16), DType.FLOAT32, 0),
     ],
 )
-def test_other_sizes_and_types_are_computed_otherwise(case: Case, dtype: DType) -> None:
+def test_other_sizes_and_types_are_computed_otherwise(
+    case: Case, dtype: DType, products: int
+) -> None:
+    """products: on tensor cores, by way of shared memory."""
     schedule = scheduled(case, dtype)
     assert not in_fragments(schedule)
+    assert invoked(schedule.function).count("mma_float16_float16") == products
     given = case.operands(dtype)
     found = run_ptx(schedule.function, named(given))["out0"]
     np.testing.assert_allclose(found, exact(case, given), atol=ERRORS[HALF])
