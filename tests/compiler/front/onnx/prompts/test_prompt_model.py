@@ -107,3 +107,7 @@ def test_what_has_no_rule_is_refused() -> None:
     model.graph.node.insert(at + 1, helper.make_node("Add", ["unmoved", "bias"], ["masked0"]))
     with pytest.raises(ModelError, match="an operand with rows of its own"):
         prompt_model(model, 4)
+    model.graph.node[at + 1].op_type = "Reshape"
+    model.graph.node[at + 1].input[1] = "position"
+    with pytest.raises(ModelError, match="an operand that differs from token to token"):
+        prompt_model(model, 4)

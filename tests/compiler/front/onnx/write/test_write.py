@@ -13,9 +13,11 @@ from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.front.onnx.write import onnx_model, write_model
 from dovetail.compiler.front.source import Source
 from dovetail.compiler.front.torch.source import TorchModel
+from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.elementwise import Binary, Bitcast, Unary
 from dovetail.compiler.graph.operators.movement import Transpose
+from dovetail.compiler.graph.operators.windows import WindowReduce
 from dovetail.compiler.graph.types import TensorType
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
@@ -148,6 +150,28 @@ def test_a_number_of_more_dimensions_than_its_tensor_is_no_activation() -> None:
         write_model(graph(build, TensorType((3,), "float32"))), {"x0": x}
     ).values()
     assert found.tolist() == [[0, 2, 6]]
+
+
+@pytest.mark.parametrize(("count", "pads"), [("all", 1), ("inside", 0), ("other", 1)])
+def test_an_average_is_of_a_window_or_of_what_is_inside(count: str, pads: int) -> None:
+    """pads: 1 where zeros around the picture count, as in a sum that is divided by a number."""
+    window = WindowReduce((2, 3), (2, 3), (1, 1), (1, 1), ((1, 0), (1, 1)), "add")
+    ones = np.ones((1, 1, 4, 5), np.float32)
+    counts = {"all": np.full((1,), 6, np.float32), "other": np.full((1,), 5, np.float32)}
+    counts["inside"] = window.evaluate([ones])[0]
+
+    def build(b: GraphBuilder, x: str) -> list[str]:
+        total = b.node(window, (x,), "total", "total")
+        return [b.node(Binary("div"), (total, b.constant("count", counts[count])), "y", "y")]
+
+    own = graph(build, TensorType((1, 2, 4, 5), "float32"))
+    made = write_model(own)
+    pools = [node for node in made.graph.node if node.op_type == "AveragePool"]
+    found = [a.i for node in pools for a in node.attribute if a.name == "count_include_pad"]
+    assert found == [pads]
+    given = {"x0": np.random.default_rng(5).random((1, 2, 4, 5), np.float32)}
+    (average,) = by_runtime(made, given).values()
+    np.testing.assert_allclose(average, run(own, given)["y"], rtol=1e-6)
 
 
 def test_narrow_types_and_flags_are_computed() -> None:
