@@ -91,6 +91,18 @@ def test_equalisation_changes_no_output() -> None:
         assert check_the_same(unbalanced(model, 4), [image[None] for image in IMAGES]) >= 20
 
 
+def test_a_layer_whose_bias_is_computed_stays_as_it_is() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("ReduceMean", ["x"], ["c"], axes=[0, 2, 3], keepdims=0),
+        helper.make_node("Conv", ["b", "w2", "c"], ["y"]),
+    ]
+    weights = {"w1": random((4, 3, 1, 1), 0), "w2": random((3, 4, 1, 1), 1)}
+    images = [random((1, 3, 8, 5), seed) for seed in range(6)]
+    assert check_the_same(small_model(nodes, [1, 3, 8, 5], weights), images) == 0
+
+
 def test_channels_that_become_rows_have_no_factors() -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["a"]),
