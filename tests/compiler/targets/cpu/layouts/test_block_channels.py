@@ -1,5 +1,6 @@
 """Graphs of convolutions compute the same in blocks of channels."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -111,11 +112,12 @@ def test_blocking_changes_no_result(channels: int, steps: list[str], seed: int) 
                 np.testing.assert_allclose(found[name], expected[name], rtol=2e-4, atol=1e-3)
 
 
-def test_a_chain_of_convolutions_is_converted_only_at_its_ends() -> None:
+@pytest.mark.parametrize("kinds", [("conv", "bias", "relu"), ("concat", "pool", "relu")])
+def test_a_chain_of_convolutions_is_converted_only_at_its_ends(kinds: Sequence[str]) -> None:
     rng = np.random.default_rng(0)
     builder = GraphBuilder()
     x = builder.input("x", TensorType((1, 8, 5, 5), F32))
-    for kind in ("conv", "bias", "relu"):
+    for kind in kinds:
         x = follow(builder, rng, kind, layer(builder, rng, x, 8), x)
     graph = BLOCK.run(builder.build((x,)))
     assert sum(isinstance(node.operator, Transpose) for node in graph.nodes) == 2
