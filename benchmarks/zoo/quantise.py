@@ -28,7 +28,7 @@ def inputs_of(model: onnx.ModelProto, seed: int) -> dict[str, Array]:
             continue
         shape = [dim.dim_value or 1 for dim in each.type.tensor_type.shape.dim]
         noise = rng.standard_normal(shape)
-        for axis in (2, 3):
+        for axis in range(2, noise.ndim):
             noise += np.roll(noise, 1, axis) + np.roll(noise, 2, axis)
         found[each.name] = (noise / noise.std()).astype(np.float32)
     return found

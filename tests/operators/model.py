@@ -28,6 +28,7 @@ NAMED: dict[str, Array] = {
     "zeros": np.array([0, 0]),
     "ends": np.array([6, 5]),
     "steps": np.array([2, 2]),
+    "most": np.array([99]),
     "sizes": np.array([3, 5]),
     "order": np.array([5, 0, 2, 7, 1, 6]),
     "groups": np.array([1, 2, 4, 6, 6]),
@@ -40,6 +41,7 @@ NAMED: dict[str, Array] = {
     "full": np.array([1, 8, 6, 6]),
     "repeats": np.array([1, 1, 1, 2]),
     "borders": np.array([0, 0, 1, 2, 0, 0, 2, 1]),
+    "wider": np.array([0, 3, 1, 0, 0, 5, 0, 1]),
     "twice": np.array([1, 1, 2, 2], np.float32),
     "half": np.array([1, 1, 1.5, 1.5], np.float32),
 }

@@ -162,11 +162,21 @@ def recognise_slice(state: State, node: Node) -> Value:
     )
     if 0 in shape:
         raise UnrecognisedError("nothing is left; required some elements")
-    if shape == state.builder.types[tensor.name].shape and all(step > 0 for step in steps):
+    whole = state.builder.types[tensor.name].shape
+    if shape == whole and all(step > 0 for step in steps):
         return value
-    stored = Slice(starts, steps, shape)
-    name = state.builder.node(stored, (tensor.name,), node.output, node.origin)
-    return with_tensor(value, replace(tensor, name=name))
+    axis = tensor.permutation[1]
+    is_row = len(shape) == 3 and tensor.permutation[0] == 0 and whole[0] == 1
+    if not is_row or shape[1] == whole[1]:
+        stored = Slice(starts, steps, shape)
+        name = state.builder.node(stored, (tensor.name,), node.output, node.origin)
+        return with_tensor(value, replace(tensor, name=name))
+    # Places of a row are the columns of an image one pixel high.
+    image = image_of_rows(state.builder, tensor, axis, node.origin)
+    stored = Slice((0, *starts), (1, *steps), (1, *shape))
+    name = state.builder.node(stored, (image.name,), node.output, node.origin)
+    rows = rows_of_image(state.builder, replace(image, name=name), axis, node.output, node.origin)
+    return with_tensor(value, rows)
 
 
 def recognise_concatenate(state: State, node: Node) -> Value:
@@ -189,7 +199,7 @@ def recognise_concatenate(state: State, node: Node) -> Value:
 
 
 def recognise_pad(state: State, node: Node) -> Value:
-    """A border of one value around an image, of channels before its pixels or behind them."""
+    """A border of one value around an image, and channels of it before and behind its own."""
     operator = node.operator
     assert isinstance(operator, PadTensor)
     value = state.value(node.inputs[0])
@@ -224,19 +234,37 @@ def _padded(state: State, node: Node, operator: PadTensor, value: Value, tensor:
     before, after = operator.before, operator.after
     plain = tensor.permutation == identity_order(4) and is_as_made(state.builder, tensor.name)
     order = identity_order(4) if plain else NCHW_TO_NHWC
-    left = order[0], order[3]
-    if any(before[axis] or after[axis] for axis in left):
+    sides = [(before[axis], after[axis]) for axis in order]
+    constant = operator.mode is PadMode.CONSTANT
+    if any(sides[0]) or (any(sides[3]) and not constant):
         raise UnrecognisedError(
-            f"pads {[*before, *after]}; required borders of height and width only"
+            f"pads {[*before, *after]}; required borders of height and width, or channels of a "
+            "constant"
         )
-    if operator.mode is not PadMode.CONSTANT:
+    if not constant:
         return _repeated(state, node, operator, value, tensor)
     border = _border(state, node.inputs[1], value, tensor)
-    (top, left_), (bottom, right) = ((each[order[1]], each[order[2]]) for each in (before, after))
     name = permuted(state.builder, tensor, order, node.origin)
-    pad = Pad((top, left_, bottom, right), border)
-    name = state.builder.node(pad, (name,), node.output, node.origin)
+    if any(sides[3]):
+        name = _more_channels(state, node, name, sides[3], border)
+    if any((*sides[1], *sides[2])):
+        pad = Pad((sides[1][0], sides[2][0], sides[1][1], sides[2][1]), border)
+        name = state.builder.node(pad, (name,), node.output, node.origin)
     return with_tensor(value, replace(tensor, name=name, permutation=order))
+
+
+def _more_channels(
+    state: State, node: Node, image: str, counts: tuple[int, int], border: int
+) -> str:
+    """Channels of ``border`` before and behind those of an image, NHWC."""
+    _, height, width, _ = state.builder.types[image].shape
+    first, last = (
+        (state.builder.constant(f"{node.output}/{side}", np.full(shape, border, np.int8)),)
+        if (shape := (1, height, width, count))[3]
+        else ()
+        for side, count in zip(("first", "last"), counts, strict=True)
+    )
+    return state.builder.node(Concatenate(3), (*first, image, *last), node.output, node.origin)
 
 
 def _repeated(

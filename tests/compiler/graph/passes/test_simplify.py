@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Node
+from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
 from dovetail.compiler.graph.operators.integer.windows import MaxPool2d, Pad
-from dovetail.compiler.graph.operators.movement import Reshape, Transpose
+from dovetail.compiler.graph.operators.movement import Reshape, Slice, Transpose
 from dovetail.compiler.graph.passes.convert_layout import ConvertLayout
 from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.fold_constants import FoldConstants
@@ -132,6 +133,25 @@ def test_a_border_of_the_zero_point_goes_into_the_convolution() -> None:
     before = builder.build((convolution(builder, padded, zero_point=5),))
     after = FOLD_PADS.run(before)
     assert kinds(after) == ["Conv2d", "Requantize"]
+    assert_same_meaning(before, after)
+
+
+@pytest.mark.parametrize(
+    ("starts", "shape", "pads"),
+    [((0, 2, 0, 0), (1, 6, 6, 4), (2, 2, 0, 1)), ((0, 5, 0, 0), (1, 4, 7, 4), None)],
+)
+def test_a_convolution_stops_where_its_results_are_read_no_more(
+    starts: tuple[int, ...], shape: tuple[int, ...], pads: tuple[int, ...] | None
+) -> None:
+    builder = image_builder()
+    padded = builder.node(Pad((3, 1, 2, 3), 5), ("x",), "p", "pad")
+    y = convolution(builder, padded, zero_point=5)
+    before = builder.build((builder.node(Slice(starts, (1,) * 4, shape), (y,), "z", "cut"),))
+    after = FOLD_PADS.run(before)
+    assert kinds(after) == ["Conv2d", "Requantize", *["Slice"] * (pads is None)]
+    conv = after.nodes[0].operator
+    assert isinstance(conv, Conv2d)
+    assert conv.pads == (pads or (4, 2, 3, 4))
     assert_same_meaning(before, after)
 
 

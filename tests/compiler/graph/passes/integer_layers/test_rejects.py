@@ -108,7 +108,7 @@ def dangling() -> onnx.ModelProto:
 
 
 LARGE = np.full(4, 2**31 - 1, np.int32)
-PADS = np.array([0, 1, 0, 0, 0, 0, 0, 0], np.int64)
+PADS = np.array([1, 0, 0, 0, 0, 0, 0, 0], np.int64)
 
 MODEL_ERRORS: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     (float_model, r"float model: node 'conv2' \(Conv\) computes in floats; required an int8"),
@@ -164,7 +164,7 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         lambda: one_node("Expand", np.array([1, 3, 8]), shape=(1, 3, 1)),
         r"repeats shape \[1, 3, 1\] to \[1, 3, 8\]; required images of one batch",
     ),
-    (lambda: one_node("Pad", PADS), r"required borders of height and width only"),
+    (lambda: one_node("Pad", PADS), r"required borders of height and width, or channels"),
     (lambda: one_node("ReduceMean", axes=[0]), r"axes \[0\] of 4; required the height and width"),
     (
         lambda: one_node(
