@@ -6,7 +6,7 @@ from dovetail.isa.instruction_formats import VECTOR_LEVELS
 
 from .operands import Operand, Tile
 
-__all__ = ["Windowed", "slide"]
+__all__ = ["WINDOW", "Windowed", "slide"]
 
 WINDOW = 3
 """Taps that VECTOR applies to an element in one cycle."""

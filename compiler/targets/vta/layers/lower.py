@@ -26,6 +26,7 @@ from ..nest import OWN_FINISH
 from ..operators import AnyAdd
 from ..passes.fuse import Layer
 from ..passes.split_groups import is_depthwise
+from ..sliding import WINDOW
 from .activation import Activation
 from .contraction import define_conv, define_depthwise
 from .definition import (
@@ -81,7 +82,7 @@ def lower(
     if isinstance(layer.nodes[-1].operator, ScaledSum):
         return lower_scaled_sum(graph, layer, x, inputs[1], output)
     match operator:
-        case Conv2d() if is_depthwise(operator, graph.types[layer.nodes[0].inputs[1]].shape):
+        case Conv2d() if _by_taps(graph, layer, operator, x, output):
             definition = define_depthwise(graph, layer, x, output, raises)
         case Conv2d():
             definition = define_conv(graph, layer, x, output)
@@ -139,6 +140,18 @@ def lower(
         pairs,
         stored,
     )
+
+
+def _by_taps(graph: Graph, layer: Layer, conv: Conv2d, x: Activation, output: Activation) -> bool:
+    """True if VECTOR runs a convolution: a depthwise one, or one of a single channel where it has a
+    row of taps in a cycle, and GEMM would take a cycle for each.
+    """
+    shape = graph.types[layer.nodes[0].inputs[1]].shape
+    if is_depthwise(conv, shape):
+        return True
+    single = shape[0] == shape[3] == x.blocks == output.blocks == 1 and not x.image
+    small = shape[1] <= WINDOW and 1 < shape[2] <= WINDOW
+    return single and small and np.array_equal(x.channel_places, output.channel_places)
 
 
 def _is_own(graph: Graph, layer: Layer, name: str) -> bool:
