@@ -6,15 +6,19 @@
     Reshape(x) to x's own shape        ->  x
     f(Transpose(x))                    ->  Transpose(f(x)), f a Lookup of one table
     Add(Transpose(x), Transpose(y))    ->  Transpose(Add(x, y)), of one permutation
+    Transpose'(f(x, Transpose(y)))     ->  f(Transpose'(x), y), f an Add or Multiply, Transpose' the
+                                           inverse of Transpose
 
-The first four remove a node.  The others move a transpose one node nearer to the outputs, where two
+The first four and the last remove a node.  The others move a transpose one node nearer to the outputs, where two
 meet or the graph ends; so the pass ends.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..ir import Graph, Node
-from ..operators.integer.values import Add, Lookup
+from ..operators.integer.values import Add, Lookup, Multiply
 from ..operators.movement import Reshape, Transpose
 from ..rewrite import Rewriter, rewrite
 
@@ -31,7 +35,7 @@ class ConvertLayout:
         """The rewritten graph; ``graph`` itself when nothing matches."""
         patterns = (
             *(_drop_reshape, _merge_reshapes, _merge_transposes, _drop_transpose),
-            *(_sink_below_lookup, _sink_below_add),
+            *(_sink_below_lookup, _sink_below_add, _raise_above),
         )
         return rewrite(graph, patterns)
 
@@ -96,3 +100,23 @@ def _sink_below_add(rewriter: Rewriter, node: Node) -> str | None:
     inputs = (a.inputs[0], b.inputs[0])
     inner = rewriter.builder.node(node.operator, inputs, f"{node.output}/sum", node.origin)
     return rewriter.builder.node(a.operator, (inner,), node.output, a.origin)
+
+
+def _raise_above(rewriter: Rewriter, node: Node) -> str | None:
+    both = rewriter.producer(node.inputs[0])
+    if not isinstance(node.operator, Transpose) or both is None:
+        return None
+    if not isinstance(both.operator, Add | Multiply):
+        return None
+    inverse = Transpose(tuple(int(axis) for axis in np.argsort(node.operator.permutation)))
+    makers = [rewriter.graph.producer(name) for name in both.inputs]
+    turned = [maker is not None and maker.operator == inverse for maker in makers]
+    if not any(turned):
+        return None
+    builder, inputs = rewriter.builder, list[str]()
+    for name, maker, plain in zip(both.inputs, makers, turned, strict=True):
+        if maker is not None and plain:
+            inputs.append(maker.inputs[0])
+        else:
+            inputs.append(builder.node(node.operator, (name,), f"{name}/turned", node.origin))
+    return builder.node(both.operator, tuple(inputs), node.output, both.origin)

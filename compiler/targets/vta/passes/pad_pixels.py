@@ -35,7 +35,7 @@ def _joined(rewriter: Rewriter, node: Node) -> str | None:
     computed = [name for name in node.inputs if name not in given]
     if node.operator != Concatenate(3) or len(computed) != 1 or len(kinds) == 1:
         return None
-    bias, rows = [], []
+    bias, rows = list[Array](), list[int]()
     for name, kind in zip(node.inputs, kinds, strict=True):
         channels = kind.shape[3]
         values = given.get(name, np.zeros((1, 1, 1, channels), np.int8))

@@ -18,6 +18,7 @@ from dovetail.compiler.graph.passes.fold_lookups import FOLD_LOOKUPS
 from dovetail.compiler.graph.passes.fold_pads import FOLD_PADS
 from dovetail.compiler.graph.passes.simplify import SIMPLIFY, simplify
 from dovetail.compiler.graph.rewrite import Rewriter, rewrite
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.graph.verify import verify
 
 from ..graphs import assert_same_meaning, convolution, image_builder, kinds
@@ -67,6 +68,18 @@ def test_two_transposes_cancel_across_a_lookup_and_an_add() -> None:
     before = builder.build((builder.node(NHWC, (total,), "y", "n"),))
     after = ConvertLayout().run(before)
     assert kinds(after) == ["Lookup", "Add"]
+    assert_same_meaning(before, after)
+
+
+def test_a_transpose_behind_a_sum_goes_to_the_operand_that_has_none() -> None:
+    builder = image_builder((1, 4, 6, 5))
+    builder.input("z", TensorType((1, 6, 5, 4), "int8"))
+    turned = builder.node(NCHW, ("z",), "a", "n")
+    total = builder.node(SUM, ("x", turned), "d", "n")
+    before = builder.build((builder.node(NHWC, (total,), "y", "n"),))
+    after = ConvertLayout().run(before)
+    assert kinds(after) == ["Transpose", "Add"]
+    assert after.nodes[0].operator == NHWC
     assert_same_meaning(before, after)
 
 
