@@ -6,11 +6,11 @@
     Reshape(x) to x's own shape        ->  x
     f(Transpose(x))                    ->  Transpose(f(x)), f a Lookup of one table
     Add(Transpose(x), Transpose(y))    ->  Transpose(Add(x, y)), of one permutation
-    Transpose'(f(x, Transpose(y)))     ->  f(Transpose'(x), y), f an Add or Multiply, Transpose' the
-                                           inverse of Transpose
+    Transpose(f(x, Transpose'(y)))     ->  f(Transpose(x), y), f an Add or Multiply, and Transpose'
+                                           the inverse of Transpose
 
-The first four and the last remove a node.  The others move a transpose one node nearer to the outputs, where two
-meet or the graph ends; so the pass ends.
+The first four and the last remove a node.  The others move a transpose one node nearer to the
+outputs, where two meet or the graph ends; so the pass ends.
 """
 
 from dataclasses import dataclass
@@ -117,6 +117,9 @@ def _raise_above(rewriter: Rewriter, node: Node) -> str | None:
     for name, maker, plain in zip(both.inputs, makers, turned, strict=True):
         if maker is not None and plain:
             inputs.append(maker.inputs[0])
+        elif name in rewriter.graph.constants:
+            (values,) = node.operator.evaluate([rewriter.graph.constants[name]])
+            inputs.append(builder.constant(f"{name}/turned", values))
         else:
             inputs.append(builder.node(node.operator, (name,), f"{name}/turned", node.origin))
     return builder.node(both.operator, tuple(inputs), node.output, both.origin)
