@@ -6,8 +6,7 @@
     Reshape(x) to x's own shape        ->  x
     f(Transpose(x))                    ->  Transpose(f(x)), f a Lookup of one table
     Add(Transpose(x), Transpose(y))    ->  Transpose(Add(x, y)), of one permutation
-    Transpose(f(x, Transpose'(y)))     ->  f(Transpose(x), y), f an Add or Multiply, and Transpose'
-                                           the inverse of Transpose
+    NHWC(f(x, NCHW(y)))                ->  f(NHWC(x), y), f an Add or Multiply, of images
 
 The first four and the last remove a node.  The others move a transpose one node nearer to the
 outputs, where two meet or the graph ends; so the pass ends.
@@ -15,14 +14,15 @@ outputs, where two meet or the graph ends; so the pass ends.
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..ir import Graph, Node
 from ..operators.integer.values import Add, Lookup, Multiply
 from ..operators.movement import Reshape, Transpose
 from ..rewrite import Rewriter, rewrite
 
 __all__ = ["ConvertLayout"]
+
+NCHW, NHWC = Transpose((0, 3, 1, 2)), Transpose((0, 2, 3, 1))
+"""To the model's order of an image, and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,10 @@ def _sink_below_add(rewriter: Rewriter, node: Node) -> str | None:
 
 def _raise_above(rewriter: Rewriter, node: Node) -> str | None:
     both = rewriter.producer(node.inputs[0])
-    if not isinstance(node.operator, Transpose) or both is None:
+    if node.operator != NHWC or both is None or not isinstance(both.operator, Add | Multiply):
         return None
-    if not isinstance(both.operator, Add | Multiply):
-        return None
-    inverse = Transpose(tuple(int(axis) for axis in np.argsort(node.operator.permutation)))
     makers = [rewriter.graph.producer(name) for name in both.inputs]
-    turned = [maker is not None and maker.operator == inverse for maker in makers]
+    turned = [maker is not None and maker.operator == NCHW for maker in makers]
     if not any(turned):
         return None
     builder, inputs = rewriter.builder, list[str]()
@@ -118,8 +115,8 @@ def _raise_above(rewriter: Rewriter, node: Node) -> str | None:
         if maker is not None and plain:
             inputs.append(maker.inputs[0])
         elif name in rewriter.graph.constants:
-            (values,) = node.operator.evaluate([rewriter.graph.constants[name]])
+            (values,) = NHWC.evaluate([rewriter.graph.constants[name]])
             inputs.append(builder.constant(f"{name}/turned", values))
         else:
-            inputs.append(builder.node(node.operator, (name,), f"{name}/turned", node.origin))
+            inputs.append(builder.node(NHWC, (name,), f"{name}/turned", node.origin))
     return builder.node(both.operator, tuple(inputs), node.output, both.origin)
