@@ -110,8 +110,9 @@ def calibrate(
     first = next(chosen, None)
     if first is None:
         raise CalibrationError("no calibration data; required at least one sample")
-    shapes, _ = tensors_of(read, first)
-    simple = simplify(read, shapes, merge=options.per_channel and options.weight_bits == 8)
+    shapes, dtypes = tensors_of(read, first)
+    merge = options.per_channel and options.weight_bits == 8
+    simple = simplify(read, shapes, dtypes, merge=merge)
     more, dtypes = tensors_of(simple, first)
     shapes |= more
     if options.equalize:

@@ -3,6 +3,7 @@
 Each pass removes nodes, or replaces one by one of another kind that no pass produces again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,8 @@ from .model import FloatModel
 __all__ = ["simplify"]
 
 IDENTITIES = ("Identity", "Dropout")
+KEEPS = ("Cast", "Expand", "Reshape")
+"""Operators whose result is their first operand, if it has its shape and element type."""
 LIMIT_BYTES = 1 << 28
 """Constants that would become larger are computed by the model itself."""
 
@@ -59,6 +62,36 @@ class FoldConstants:
             else:
                 constants |= {name: np.asarray(value) for name, value in values.items()}
         return model if len(kept) == len(model.nodes) else model.with_nodes(kept, constants)
+
+
+@dataclass(frozen=True, slots=True)
+class FindIdentities:
+    """Cast to the type, and Expand or Reshape to the shape, that a tensor has, and Concat of one
+    tensor -> Identity.
+
+    shapes, dtypes: of every tensor.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, str]
+    name: str = "find_identities"
+
+    def run(self, model: FloatModel) -> FloatModel:
+        """The rewritten model."""
+        nodes = [
+            OnnxNode("Identity", node.name, node.inputs[:1], node.outputs, {})
+            if self._keeps(node)
+            else node
+            for node in model.nodes
+        ]
+        return model if nodes == list(model.nodes) else model.with_nodes(nodes)
+
+    def _keeps(self, node: OnnxNode) -> bool:
+        """True if the result is the first operand."""
+        if node.kind not in KEEPS and (node.kind != "Concat" or len(node.inputs) > 1):
+            return False
+        x, y = node.inputs[0], node.outputs[0]
+        return self.shapes[x] == self.shapes[y] and self.dtypes[x] == self.dtypes[y]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +239,21 @@ class UntilSettled:
 
 
 def simplify(
-    model: FloatModel, shapes: dict[str, tuple[int, ...]], *, merge: bool = True
+    model: FloatModel,
+    shapes: dict[str, tuple[int, ...]],
+    dtypes: Mapping[str, str],
+    *,
+    merge: bool = True,
 ) -> FloatModel:
     """The model with constants, identities, normalisations and added biases folded.
 
-    shapes: of every tensor.  merge: convolutions whose results are added become one.
+    shapes, dtypes: of every tensor.  merge: convolutions whose results are added become one.
     Raises ModelError when nothing is left.
     """
     branches = (MergeBranches(shapes),) if merge else ()
     passes: tuple[Pass[FloatModel], ...] = (
         FoldConstants(shapes),
+        FindIdentities(shapes, dtypes),
         FindHardSigmoid(),
         DropExpands(shapes),
         DropNanGuards(),

@@ -74,7 +74,7 @@ def check_the_same(model: onnx.ModelProto, images: Sequence[Array]) -> int:
     name = model.graph.input[0].name
     samples = [{name: image} for image in images]
     read = read_model(model)
-    simple = simplify(read, tensors_of(read, samples[0])[0])
+    simple = simplify(read, *tensors_of(read, samples[0]))
     shapes, _ = tensors_of(simple, samples[0])
     equal = equalize(simple, shapes, samples[:4])
     for sample in samples[:6]:

@@ -8,6 +8,7 @@ import pytest
 from onnx import helper
 
 from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.onnx.quantize.calibrate import tensors_of
 from dovetail.compiler.front.onnx.quantize.evaluate import Evaluator
 from dovetail.compiler.front.onnx.quantize.model import FloatModel, read_model
 from dovetail.compiler.front.onnx.quantize.simplify import simplify
@@ -19,9 +20,7 @@ from .floats import onnx_runtime, random, small_model
 def simplified(model: onnx.ModelProto, x: Array) -> tuple[FloatModel, Array]:
     """The simplified model, and its output."""
     read = read_model(model)
-    shapes = {name: np.shape(array) for name, array in read.constants.items()}
-    shapes |= {name: np.shape(array) for name, array in Evaluator(read).run({"x": x})}
-    simple = simplify(read, shapes)
+    simple = simplify(read, *tensors_of(read, {"x": x}))
     return simple, dict(Evaluator(simple).run({"x": x}))["y"]
 
 
@@ -53,6 +52,15 @@ IMAGE = random((1, 3, 6, 6))
 def test_batch_normalisation_folds_into_a_convolution() -> None:
     norm = helper.make_node("BatchNormalization", ["c", "s", "o", "m", "v"], ["y"], epsilon=1e-3)
     check([CONV, norm], IMAGE, WEIGHTS | statistics(5), ["Conv"])
+
+
+def test_casts_and_shapes_that_change_nothing_go() -> None:
+    same = helper.make_node("Cast", ["c"], ["a"], to=1)
+    again = helper.make_node("Concat", ["a"], ["b"], axis=0)
+    shape = helper.make_node("Reshape", ["b", "k"], ["e"])
+    other = helper.make_node("Reshape", ["e", "f"], ["y"])
+    shapes = {"k": np.array([1, 5, 6, 6]), "f": np.array([1, 5, 36])}
+    check([CONV, same, again, shape, other], IMAGE, WEIGHTS | shapes, ["Conv", "Reshape"])
 
 
 def test_batch_normalisation_of_anything_else_becomes_depthwise() -> None:
