@@ -47,13 +47,25 @@ def join_tensors(
     parts = images(graph, tensors, origin) if axis == 1 else None
     if parts:
         return grouped(graph, graph.node(Concatenate(3), parts, stem, origin), tensors[0], origin)
-    order = NCHW_TO_NHWC if rank == len(NCHW_TO_NHWC) else identity_order(rank)
-    plain = all(each.permutation == identity_order(rank) for each in tensors)
-    if plain and all(is_as_made(graph, each.name) for each in tensors):
-        order = identity_order(rank)
+    order = _common_order(graph, tensors)
     names = tuple(permuted(graph, tensor, order, origin) for tensor in tensors)
     name = graph.node(Concatenate(order.index(axis)), names, stem, origin)
     return Integer(name, order, all(tensor.unsigned for tensor in tensors))
+
+
+def _common_order(graph: GraphBuilder, tensors: Sequence[Integer]) -> tuple[int, ...]:
+    """The order in which tensors are joined: that of images, or of rows where layers made rows and
+    all else comes from the host, as a cache does.
+    """
+    rank = len(tensors[0].permutation)
+    plain = identity_order(rank)
+    made = [each for each in tensors if is_as_made(graph, each.name)]
+    others = [each.name for each in tensors if each not in made]
+    rows = made and all(each.permutation[-1] == rank - 1 for each in made)
+    if not rows or not all(_is_of_input(graph, name) for name in others):
+        return NCHW_TO_NHWC if rank == len(NCHW_TO_NHWC) else plain
+    same = all(each.permutation == made[0].permutation for each in made)
+    return made[0].permutation if same and not others else plain
 
 
 def to_nhwc(graph: GraphBuilder, tensor: Integer, origin: str) -> str:
@@ -100,6 +112,14 @@ def is_as_made(graph: GraphBuilder, name: str) -> bool:
         return False
     total = makers.get(maker.inputs[0])
     return total is None or not isinstance(total.operator, RowProducts)
+
+
+def _is_of_input(graph: GraphBuilder, name: str) -> bool:
+    """True if a tensor is an input of the model, perhaps moved or quantised by the host."""
+    makers = {node.output: node for node in graph.nodes}
+    while (maker := makers.get(name)) is not None and isinstance(maker.operator, MOVING):
+        name = maker.inputs[0]
+    return name in graph.inputs
 
 
 def _keeps_channels(operator: TensorOperator) -> bool:
