@@ -3,16 +3,22 @@
 K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
 RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
 RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
+
+K and V may be picked for each head of queries, as long as there is one token: its rows of queries
+for a head of keys then follow each other.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.products import Dense, RowProducts
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Transpose
+from .shared_heads import picked
 
 __all__ = ["Attention", "Cache", "find_attention"]
 
@@ -97,9 +103,12 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     values = _cache(graph, mix.inputs[1], turned=True)
     if keys is None or values is None:
         return None
-    *outer, heads, rows, size = (1, *graph.types[scores.inputs[0]].shape)
-    *_, past, _ = graph.types[keys.past].shape
+    *outer, parts, rows, size = (1, *graph.types[scores.inputs[0]].shape)
+    *_, heads, past, _ = (1, *graph.types[keys.past].shape)
     tokens, made = graph.types[keys.new].shape[-2], graph.types[dense.output]
+    if parts != heads and tokens > 1:
+        return None
+    rows = rows * parts // heads
     if (
         set(outer) != {1}
         or rows % tokens
@@ -129,6 +138,13 @@ def _is_score(graph: Graph, name: str) -> bool:
 
 def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
     """The cache that a tensor of rows joins with new positions.  turned: it is columns."""
+    shared = picked(graph, name)
+    if shared is not None:
+        heads, total = graph.types[shared.inputs[0]].shape[-3], graph.types[shared.output].shape[-3]
+        each = np.repeat(np.arange(heads), total // heads)
+        if not np.array_equal(graph.constants[shared.inputs[1]], each):
+            return None
+        name = shared.inputs[0]
     node = graph.producer(name)
     if turned:
         if node is None or not isinstance(node.operator, Transpose):
