@@ -71,7 +71,7 @@ class _Rewriting:
         self.lanes = Lanes(graph, self.builder, self.read, block, found[0].tokens)
         self.heads = HeadGroups(graph, self.builder, self.lanes, self.read, block)
         self.dense = {each.dense.output: each for each in found}
-        self.rows: dict[str, tuple[Attention, str]] = {}
+        self.rows: dict[str, list[tuple[Attention, str]]] = {}
         self.copies: dict[str, str] = {}
         for each in found:
             self.current = each
@@ -109,7 +109,7 @@ class _Rewriting:
         """Let whatever else reads keys or values read what the attention computes."""
         for tensor in (each.keys.new, each.values.new):
             for base in {name for name, _ in self.lanes.elements(tensor).reshape(-1)}:
-                self.rows[base] = each, tensor
+                self.rows.setdefault(base, []).append((each, tensor))
 
     def _behind_rows(self) -> Iterator[str]:
         """Keys and values, and what is moved of them, as far as it is not joined with others."""
@@ -120,12 +120,17 @@ class _Rewriting:
         yield from found
 
     def moved(self, name: str) -> str | None:
-        """A tensor whose elements are those of new rows; None for another one."""
+        """A tensor whose elements are those of new keys or values; None for another one."""
         elements = self.lanes.elements(name)
-        found = {self.rows.get(base) for base, _ in elements.reshape(-1)}
-        if len(found) > 1 or None in found:
-            return None
-        ((self.current, tensor),) = (each for each in found if each is not None)
+        bases = {base for base, _ in elements.reshape(-1)}
+        for self.current, tensor in self.rows.get(min(bases), ()):
+            inside = self.lanes.elements(tensor).reshape(-1)
+            if set(elements.reshape(-1)) <= set(inside):
+                return self._picked(name, elements, tensor)
+        return None
+
+    def _picked(self, name: str, elements: NDArray[np.object_], tensor: str) -> str:
+        """Tensor ``name``, whose elements are some of new keys or values."""
         each, parts, order = self.current, list[str](), list[Element]()
         for group in self.heads.groups(each):
             row, channels = self.heads.rows_of(each, tensor, group)
@@ -136,8 +141,6 @@ class _Rewriting:
             parts.append(self.copies[row])
             order += channels
         builder, places = self.builder, {channel: n for n, channel in enumerate(order)}
-        if any(element not in places for element in elements.reshape(-1)):
-            raise NoLanesError("a tensor that is more than keys or values")
         flat = parts[0]
         if len(parts) > 1:
             flat = builder.node(Concatenate(0), tuple(parts), f"{name}/parts", name)
