@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +24,20 @@ __all__ = ["Group", "HeadGroups"]
 @dataclass(frozen=True, slots=True)
 class Group:
     """Heads whose keys are side by side: the number of the first, how many; elements of a head in
-    their order as channels, in ``parts`` runs that each have all heads.
+    their order as channels, in runs of these sizes that each have all heads.
     """
 
     first: int
     heads: int
     order: tuple[int, ...]
-    parts: int
+    sizes: tuple[int, ...]
 
     @property
     def channels(self) -> list[tuple[int, int]]:
         """Head, counted from the first, and element of each channel."""
-        size = len(self.order) // self.parts
-        runs = [self.order[start : start + size] for start in range(0, len(self.order), size)]
+        runs, left = list[list[int]](), iter(self.order)
+        for size in self.sizes:
+            runs.append(list(islice(left, size)))
         return [(head, each) for run in runs for head in range(self.heads) for each in run]
 
 
@@ -64,15 +67,13 @@ class HeadGroups:
         ]
         kinds = list(dict.fromkeys(signs))
         order = tuple(sorted(range(size), key=lambda e: kinds.index(signs[e])))
-        sizes = {signs.count(kind) for kind in kinds}
+        sizes = tuple(signs.count(kind) for kind in kinds)
         together = [
-            n for n in range(1, heads + 1) if heads % n == 0 and n * min(sizes) % self.block == 0
+            n for n in range(1, heads + 1) if heads % n == 0 and n * gcd(*sizes) % self.block == 0
         ]
-        if len(sizes) > 1 or not together or each.past % self.block:
+        if not together or each.past % self.block:
             raise NoLanesError("heads or positions that fill no blocks")
-        return [
-            Group(first, together[0], order, len(kinds)) for first in range(0, heads, together[0])
-        ]
+        return [Group(first, together[0], order, sizes) for first in range(0, heads, together[0])]
 
     def of_heads(self, each: Attention, name: str) -> NDArray[np.object_]:
         """Elements of the first token: [heads, rows, size].  Raises NoLanesError."""
@@ -167,7 +168,6 @@ class HeadGroups:
         elements = self.of_heads(each, each.scores.inputs[0])
         channels = group.channels
         own = np.array([[head == n for head, _ in channels] for n in range(group.heads)])
-        runs = len(channels) // group.parts
         self.lanes.prepare(
             *(
                 [elements[group.first + h, row, e] for h, e in channels]
@@ -175,19 +175,20 @@ class HeadGroups:
                 for group in self.groups(each)
             )
         )
-        parts: list[str] = []
-        for start in range(0, len(channels), runs):
+        parts, end = list[str](), 0
+        for size in group.sizes:
+            start, end = end, end + size * group.heads
             images = []
             for row in range(rows):
-                run = [elements[group.first + h, row, e] for h, e in channels[start:][:runs]]
-                within = own[:, start : start + runs] if each.tokens == 1 else None
+                run = [elements[group.first + h, row, e] for h, e in channels[start:end]]
+                within = own[:, start:end] if each.tokens == 1 else None
                 image = self.lanes.image(run, within)
                 if group.heads > 1 and image.blank != operator.x_zero_point:
                     raise NoLanesError("queries whose zero is not their zero point")
                 images.append(image.name)
             name = images[0]
             if each.tokens > 1:
-                name = self.queries_of_tokens(each, images, own[:, start : start + runs])
+                name = self.queries_of_tokens(each, images, own[:, start:end])
             elif rows > 1:
                 starts = tuple((0, row * group.heads) for row in range(rows))
                 whole = Assemble((1, rows * group.heads), starts, (1, 1))
@@ -225,14 +226,13 @@ class HeadGroups:
         size, past = each.shape[2], each.keys.past
         builder, origin, stem = self.builder, self.origin(past), f"{past}/rows"
         name = self.heads_of(each, past, group)
-        if group.order != tuple(range(size)):
-            order = builder.constant(f"{stem}/order", np.array(group.order))
-            name = builder.node(Gather(2), (name, order), stem, origin)
-        apart = (group.heads, each.past, group.parts, size // group.parts)
-        name = builder.node(Reshape(apart), (name,), stem, origin)
-        name = builder.node(Transpose((1, 2, 0, 3)), (name,), stem, origin)
+        name = builder.node(Transpose((1, 0, 2)), (name,), stem, origin)
         count = group.heads * size
         name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
+        order = [head * size + place for head, place in group.channels]
+        if order != list(range(count)):
+            places = builder.constant(f"{stem}/order", np.array(order))
+            name = builder.node(Gather(1), (name, places), stem, origin)
         name = self.with_room(name, 0, each.tokens, stem, origin)
         room = builder.types[name].shape[0]
         name = builder.node(Reshape((1, 1, room, count)), (name,), stem, origin)
