@@ -282,12 +282,15 @@ class Term:
 
 
 def concatenate(values: Sequence[Term], axis: int) -> Term:
-    """One after the other along ``axis``, which may be negative."""
+    """One after the other along ``axis``, which may be negative; empty ones are left out."""
+    first = values[0]
+    axis %= first.rank
+    if len({(*each.shape[:axis], *each.shape[axis + 1 :]) for each in values}) == 1:
+        values = [each for each in values if each.shape[axis]] or values[:1]
     if len(values) == 1:
         return values[0]
-    first = values[0]
-    operator = Concatenate(axis % first.rank)
-    return Term(first.context, first.context.emit(operator, *(each.tensor for each in values)))
+    tensors = (each.tensor for each in values)
+    return Term(first.context, first.context.emit(Concatenate(axis), *tensors))
 
 
 def einsum(

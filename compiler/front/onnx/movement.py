@@ -5,7 +5,8 @@ from math import prod
 
 import numpy as np
 
-from ...graph.operators.movement import Concatenate, PadMode, PadTensor, Slice
+from ...graph.formulas import concatenate
+from ...graph.operators.movement import PadMode, PadTensor, Slice
 from .context import Converter, ImportContext, optional, required
 from .inputs import Inputs, normalise_axis, optional_term, scalar, terms
 from .node import OnnxNode
@@ -99,9 +100,9 @@ def convert_expand(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs
 
 def convert_concat(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Operands one after the other."""
-    operands = required(inputs, len(inputs))
-    axis = normalise_axis(node.integer("axis", 1), operands[0].type.rank)
-    return (operands[0] if len(operands) == 1 else ctx.emit(Concatenate(axis), *operands),)
+    operands = terms(ctx, inputs, len(inputs))
+    axis = normalise_axis(node.integer("axis", 1), operands[0].rank)
+    return (concatenate(operands, axis).tensor,)
 
 
 def convert_slice(ctx: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:

@@ -1,4 +1,5 @@
-"""Evaluate nodes whose inputs are all constants, unless their results are large.
+"""Evaluate nodes whose inputs are all constants, unless their results are large, and nodes
+whose results have no elements.
 
     y = f(constant, ...)  ->  constant
 
@@ -34,14 +35,17 @@ class FoldConstants:
         for node in graph.nodes:
             given = [graph.types[name] for name in node.inputs]
             made = [graph.types[name] for name in node.outputs]
-            kept = all(name in constants for name in node.inputs)
-            kept = kept and is_worth_folding(node.operator, made, given)
+            known = all(name in constants for name in node.inputs)
+            known = known and is_worth_folding(node.operator, made, given)
             size = sum(each.elements for each in made)
-            if not kept or size > room:
+            if size and (not known or size > room):
                 nodes.append(node)
                 continue
             room -= size
-            results = node.operator.evaluate([constants[name] for name in node.inputs])
+            if size:
+                results = node.operator.evaluate([constants[name] for name in node.inputs])
+            else:
+                results = tuple(np.empty(each.shape, each.dtype.numpy) for each in made)
             for name, result in zip(node.outputs, results, strict=True):
                 value = np.array(result)
                 value.setflags(write=False)
