@@ -11,6 +11,7 @@
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
                                       or beside each other; x[1, C] likewise
+    Slice(x[1, N, C])             ->  Reshape(Slice(Reshape(x))), channels of each row
 
 Every step takes away a Dense or RowNorm of several rows or moves a Reshape one node nearer to the
 outputs, so the pass ends.
@@ -23,7 +24,7 @@ from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup
-from ....graph.operators.movement import Concatenate, Reshape, Transpose
+from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.rewrite import Rewriter, Rewriting
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .rows_of_images import ROWS_OF_IMAGES, is_image, makes_rows, shaped
@@ -148,6 +149,20 @@ def _stack(rewriter: Rewriter, node: Node) -> str | None:
     return builder.node(Reshape(shape), (whole,), node.output, node.origin)
 
 
+def _cut(rewriter: Rewriter, node: Node) -> str | None:
+    operator, shape = node.operator, rewriter.graph.types[node.inputs[0]].shape
+    if not isinstance(operator, Slice) or len(shape) not in (2, 3) or shape[0] != 1:
+        return None
+    if operator.shape[:-1] != shape[:-1]:
+        return None
+    more = 4 - len(shape)
+    image = _image(rewriter, node.inputs[0], (*[1] * more, *shape), node.origin)
+    starts, steps = (*[0] * more, *operator.starts), (*[1] * more, *operator.steps)
+    part = Slice(starts, steps, (*[1] * more, *operator.shape))
+    name = rewriter.builder.node(part, (image,), f"{node.output}/image", node.origin)
+    return rewriter.builder.node(Reshape(operator.shape), (name,), node.output, node.origin)
+
+
 def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -> str:
     """A tensor in another shape; of a constant, one that is known."""
     builder, array = rewriter.builder, rewriter.graph.constants.get(name)
@@ -157,5 +172,5 @@ def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -
 
 
 ROWS_TO_PIXELS = Rewriting(
-    "rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack, *ROWS_OF_IMAGES)
+    "rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack, _cut, *ROWS_OF_IMAGES)
 )
