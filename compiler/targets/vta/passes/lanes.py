@@ -234,15 +234,12 @@ class Lanes:
         if node is None or base not in self.inside:
             raise NoLanesError(f"{base!r} is not computed by layers")
         operator, origin = node.operator, node.origin
-        if isinstance(operator, Requantize):
-            if mask is not None and not mask.all():
-                raise NoLanesError(f"{base!r} is made of weights alone")
-            return self._products(node, operator, places)
-        if isinstance(operator, ScaledSum):
-            row = self._run(base, places, None) if mask is not None else None
-            if row is None:
-                return _Image(*self.scaled.image([(base, place) for place in places]))
-            return self._own(row, mask, base, origin)
+        if isinstance(operator, Requantize | ScaledSum):
+            if mask is not None:
+                return self._own(self._run(base, places, None), mask, base, origin)
+            if isinstance(operator, Requantize):
+                return self._products(node, operator, places)
+            return _Image(*self.scaled.image([(base, place) for place in places]))
         if not isinstance(operator, ROWWISE):
             raise NoLanesError(f"{base!r} comes from {type(operator).__name__}")
         operands = zip(*(self._operands(node, place) for place in places), strict=True)
@@ -289,9 +286,9 @@ class Lanes:
         name = builder.node(operator, (name, scale), stem, node.origin)
         return _Image(name, operator.zero_point)
 
-    def _own(self, row: _Image, mask: Mask | None, base: str, origin: str) -> _Image:
+    def _own(self, row: _Image, mask: Mask, base: str, origin: str) -> _Image:
         """A row again and again, each time with the zero point where the mask is not."""
-        if mask is None or mask.all():
+        if mask.all():
             return row
         own = self.builder.constant(f"{base}/own", mask.astype(np.int8)[None, None])
         same = Multiply(1.0, 0, row.blank, row.blank, -128, 127)
