@@ -34,7 +34,8 @@ from ....graph.passes.eliminate_dead import EliminateDead
 from ....graph.passes.merge_common import MergeCommon
 from .find_attention import Attention, find_attention
 from .head_groups import HeadGroups
-from .lanes import MOVES, Element, Lanes, NoLanesError
+from .lane_elements import MOVES, Element, NoLanesError
+from .lanes import Lanes
 
 __all__ = ["CachedAttention"]
 
@@ -108,7 +109,7 @@ class _Rewriting:
     def _keep_rows(self, each: Attention) -> None:
         """Let whatever else reads keys or values read what the attention computes."""
         for tensor in (each.keys.new, each.values.new):
-            for base in {name for name, _ in self.lanes.elements(tensor).reshape(-1)}:
+            for base in {name for name, _ in self.lanes.elements.of(tensor).reshape(-1)}:
                 self.rows.setdefault(base, []).append((each, tensor))
 
     def _behind_rows(self) -> Iterator[str]:
@@ -121,11 +122,12 @@ class _Rewriting:
 
     def moved(self, name: str) -> str | None:
         """A tensor whose elements are those of new keys or values; None for another one."""
-        elements = self.lanes.elements(name)
+        elements = self.lanes.elements.of(name)
         bases = {base for base, _ in elements.reshape(-1)}
-        for self.current, tensor in self.rows.get(min(bases), ()):
-            inside = self.lanes.elements(tensor).reshape(-1)
+        for each, tensor in self.rows.get(min(bases), ()):
+            inside = self.lanes.elements.of(tensor).reshape(-1)
             if set(elements.reshape(-1)) <= set(inside):
+                self.current = each
                 return self._picked(name, elements, tensor)
         return None
 
@@ -182,7 +184,7 @@ class _Rewriting:
         apart = 1 if each.tokens == 1 else together
         shape = (len(weights), 1, rows * apart, heads * size)
         kernel = np.full(shape, dense.operator.weight_zero_point, np.int8)
-        elements = self.lanes.elements(dense.inputs[0]).reshape(each.tokens, -1)
+        elements = self.lanes.elements.of(dense.inputs[0]).reshape(each.tokens, -1)
         inside = (heads, each.tokens, rows, size)
         for token, of_token in enumerate(elements):
             for place, (name, element) in enumerate(of_token):

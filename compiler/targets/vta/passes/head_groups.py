@@ -16,7 +16,8 @@ from ....graph.operators.integer.values import Multiply, Requantize
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from .find_attention import Attention
-from .lanes import Element, Lanes, NoLanesError
+from .lane_elements import Element, NoLanesError
+from .lanes import Lanes
 
 __all__ = ["Group", "HeadGroups"]
 
@@ -78,7 +79,7 @@ class HeadGroups:
     def of_heads(self, each: Attention, name: str) -> NDArray[np.object_]:
         """Elements of the first token: [heads, rows, size].  Raises NoLanesError."""
         heads, _, size = each.shape
-        apart = self.lanes.elements(name).reshape(heads, each.tokens, -1, size)
+        apart = self.lanes.elements.of(name).reshape(heads, each.tokens, -1, size)
         return self.lanes.of_token(apart, 1)
 
     def rows_of(self, each: Attention, tensor: str, group: Group) -> tuple[str, list[Element]]:
@@ -150,7 +151,7 @@ class HeadGroups:
         """
         size = each.past + each.tokens
         own = 1 if each.tokens == 1 else each.tokens * each.shape[1]
-        elements = self.lanes.elements(name).reshape(-1, own, size)
+        elements = self.lanes.elements.of(name).reshape(-1, own, size)
         found = [list(row) for row in elements[0]]
         if any(list(row) != found[n] for other in elements for n, row in enumerate(other)):
             raise NoLanesError("a mask for each row")

@@ -21,18 +21,16 @@ from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.scaled_sum import ScaledSum
 from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
-from ....graph.operators.integer.windows import Upsample2d
-from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
-from .lane_elements import Element, NoLanesError
+from .lane_elements import Element, Elements, NoLanesError
 from .scaled_lanes import ScaledLanes
 
-__all__ = ["MOVES", "Element", "Lanes", "NoLanesError"]
+__all__ = ["Lanes"]
 
 Mask = NDArray[np.bool_]
 """bool[rows, channels]: where a row has an element, and not the zero point."""
 
-MOVES = (Reshape, Transpose, Slice, Concatenate, Upsample2d)
 LAYERS = (Dense, Conv2d, RowNorm, RowProducts, AnyRequantize, AnyAdd, AnyMultiply, ScaledSum)
 
 
@@ -57,11 +55,9 @@ class Lanes:
     block: int
     tokens: int = 1
     inside: frozenset[str] = field(init=False)
+    elements: Elements = field(init=False)
     scaled: ScaledLanes = field(init=False)
     _made: dict[tuple[object, ...], _Image] = field(default_factory=dict)
-    _traced: dict[str, tuple[list[str], NDArray[np.int64], NDArray[np.int64]]] = field(
-        default_factory=dict
-    )
 
     def __post_init__(self) -> None:
         found: set[str] = set()
@@ -69,16 +65,9 @@ class Lanes:
             if isinstance(node.operator, LAYERS) or found.intersection(node.inputs):
                 found.update(node.outputs)
         self.inside = frozenset(found)
+        self.elements = Elements(self.graph)
         given = self.graph, self.builder, self.read, self.block
-        self.scaled = ScaledLanes(*given, self.inside, self._trace, self.tokens)
-
-    def elements(self, name: str) -> NDArray[np.object_]:
-        """Elements of a tensor beneath movements, in the tensor's shape."""
-        bases, which, places = self._trace(name)
-        found = np.empty(which.shape, object)
-        for at in np.ndindex(which.shape):
-            found[at] = bases[which[at]], int(places[at])
-        return found
+        self.scaled = ScaledLanes(*given, self.inside, self.elements.trace, self.tokens)
 
     def of_token(self, elements: NDArray[np.object_], axis: int) -> NDArray[np.object_]:
         """The elements of the first of all tokens along ``axis``.
@@ -93,50 +82,13 @@ class Lanes:
                 raise NoLanesError(f"{found[0][0]!r}: tokens that are not rows")
         return first
 
-    def _trace(self, name: str) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-        """The tensors beneath movements; for each element which one, and its place there."""
-        if name not in self._traced:
-            node, shape = self.graph.producer(name), self.graph.types[name].shape
-            if node is None or not self._moves(node):
-                places = np.arange(prod(shape)).reshape(shape)
-                self._traced[name] = [name], np.zeros(shape, np.int64), places
-            else:
-                bases: list[str] = []
-                parts = []
-                given = [name for name in node.inputs[1:] if isinstance(node.operator, Gather)]
-                known = [self.graph.constants[name] for name in given]
-                for each in node.inputs[: len(node.inputs) - len(known)]:
-                    below, which, places = self._trace(each)
-                    bases += [base for base in below if base not in bases]
-                    number = np.array([bases.index(base) for base in below])
-                    parts.append((number[which], places))
-                (which,) = node.operator.evaluate([*(part[0] for part in parts), *known])
-                (places,) = node.operator.evaluate([*(part[1] for part in parts), *known])
-                self._traced[name] = bases, which, places
-        return self._traced[name]
-
-    def _moves(self, node: Node) -> bool:
-        """True if it only says where elements are."""
-        picks = isinstance(node.operator, Gather) and node.inputs[1] in self.graph.constants
-        return picks or isinstance(node.operator, MOVES)
-
     def signature(self, element: Element) -> tuple[object, ...]:
         """The tensors that an element is computed from: what must be in blocks of their own."""
         base, place = element
         node = self.graph.producer(base)
         if node is None or base not in self.inside or not isinstance(node.operator, ROWWISE):
             return (base,)
-        return (base, *(self.signature(each) for each in self._operands(node, place)))
-
-    def _operands(self, node: Node, place: int) -> list[Element]:
-        """Elements that an element of an element-wise node is made of."""
-        shape, found = self.graph.types[node.output].shape, list[Element]()
-        at = np.unravel_index(place, shape)
-        for name in node.inputs[: 1 if isinstance(node.operator, Lookup) else 2]:
-            bases, which, places = self._trace(name)
-            own = tuple(int(i) % size for i, size in zip(at, which.shape, strict=True))
-            found.append((bases[which[own]], int(places[own])))
-        return found
+        return (base, *(self.signature(each) for each in self.elements.operands(node, place)))
 
     def image(self, elements: Sequence[Element], mask: Mask | None = None) -> _Image:
         """``elements`` as the channels of an image [1, 1, rows, channels]; a row for each token
@@ -219,9 +171,14 @@ class Lanes:
             if isinstance(node.operator, Requantize | ScaledSum):
                 wanted.setdefault(base, {})[tuple(places)] = None
             elif isinstance(node.operator, ROWWISE):
-                operands = zip(*(self._operands(node, place) for place in places), strict=True)
+                operands = zip(
+                    *(self.elements.operands(node, place) for place in places), strict=True
+                )
                 for side in operands:
                     self._collect(side, wanted)
+            elif isinstance(node.operator, RowNorm):
+                for row in self._rows(node, places):
+                    self._collect(self.elements.row(node, row[0]), wanted)
 
     def _run(self, base: str, places: list[int], mask: Mask | None) -> _Image:
         key = (base, tuple(places), None if mask is None else (mask.shape, mask.tobytes()))
@@ -240,10 +197,12 @@ class Lanes:
             if isinstance(operator, Requantize):
                 return self._products(node, operator, places)
             return _Image(*self.scaled.image([(base, place) for place in places]))
+        if isinstance(operator, RowNorm):
+            row = self._normalised(node, places)
+            return row if mask is None else self._own(row, mask, base, origin)
         if not isinstance(operator, ROWWISE):
             raise NoLanesError(f"{base!r} comes from {type(operator).__name__}")
-        operands = zip(*(self._operands(node, place) for place in places), strict=True)
-        sides = [list(each) for each in operands]
+        sides = self._sides(node, places)
         if isinstance(operator, Multiply):
             return self._multiply(base, operator, sides, mask, origin)
         images = [self.image(side, mask) for side in sides]
@@ -285,6 +244,42 @@ class Lanes:
         scale = builder.constant(f"{stem}/scale", constants[node.inputs[1]][places])
         name = builder.node(operator, (name, scale), stem, node.origin)
         return _Image(name, operator.zero_point)
+
+    def _sides(self, node: Node, places: Sequence[int]) -> list[list[Element]]:
+        """Elements of each operand of an element-wise node."""
+        operands = (self.elements.operands(node, place) for place in places)
+        return [list(side) for side in zip(*operands, strict=True)]
+
+    def _rows(self, node: Node, places: Sequence[int]) -> list[list[int]]:
+        """Places of a normalisation's elements, row by row."""
+        size = self.graph.types[node.output].shape[-1]
+        return [list(run) for _, run in groupby(places, key=lambda place: place // size)]
+
+    def _normalised(self, node: Node, places: Sequence[int]) -> _Image:
+        """Channels of rows that are normalised, each row whole and in its own order."""
+        parts, builder, operator = list[str](), self.builder, node.operator
+        assert isinstance(operator, RowNorm)
+        for run in self._rows(node, places):
+            size = self.graph.types[node.output].shape[-1]
+            number, first = divmod(run[0], size)
+            if run != list(range(run[0], run[0] + len(run))) or first % self.block:
+                raise NoLanesError(f"{node.output!r} is normalised in another order")
+            key = (node.output, number)
+            if key not in self._made:
+                row = self.image(self.elements.row(node, run[0])).name
+                inputs = (row, *(self.read(each) for each in node.inputs[1:]))
+                row = builder.node(operator, inputs, f"{node.output}/row", node.origin)
+                self._made[key] = _Image(row, operator.zero_point)
+            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, self.tokens, len(run)))
+            name = self._made[key].name
+            if len(run) < size:
+                name = builder.node(part, (name,), f"{node.output}/run", node.origin)
+            parts.append(name)
+        blank = operator.zero_point
+        if len(parts) == 1:
+            return _Image(parts[0], blank)
+        stem = f"{node.output}/joined"
+        return _Image(builder.node(Concatenate(3), tuple(parts), stem, node.origin), blank)
 
     def _own(self, row: _Image, mask: Mask, base: str, origin: str) -> _Image:
         """A row again and again, each time with the zero point where the mask is not."""
