@@ -7,7 +7,7 @@ import numpy as np
 
 from ...graph.formulas import concatenate
 from ...graph.operators.movement import PadMode, PadTensor, Slice
-from .context import Converter, ImportContext, optional, required
+from .context import Converter, ImportContext, optional
 from .inputs import Inputs, normalise_axis, optional_term, scalar, terms
 from .node import OnnxNode
 

@@ -43,7 +43,6 @@ def join_tensors(
     graph: GraphBuilder, tensors: Sequence[Integer], axis: int, stem: str, origin: str
 ) -> Integer:
     """Tensors one after the other along dimension ``axis`` of the model."""
-    rank = len(tensors[0].permutation)
     parts = images(graph, tensors, origin) if axis == 1 else None
     if parts:
         return grouped(graph, graph.node(Concatenate(3), parts, stem, origin), tensors[0], origin)
