@@ -63,7 +63,7 @@ class Exported(RowBuilder):
         return self.model("attention", inputs, (y, keys, values), outputs)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the inputs."""
+        """Shapes of the inputs."""
         past, turn = (1, self.kept, PAST, self.size), (1, 1, 1, self.turned)
         return {
             "x": (1, 1, self.width), "cos": turn, "sin": turn, "past_key": past,
