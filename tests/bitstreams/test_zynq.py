@@ -9,13 +9,12 @@ from typing import Any
 import cocotb
 import numpy as np
 import pytest
-from amaranth.back import rtlil
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Fragment, Module, Signal, Value
 from amaranth.sim import Simulator, SimulatorContext
 from cocotb.triggers import FallingEdge, ReadOnly
 from cocotbext.axi import AxiBus, AxiMaster
 
-from dovetail.bitstreams import zynq_top
+from dovetail.bitstreams import zynq_archive, zynq_top
 from dovetail.bitstreams.axi3 import MEMORY_BASE
 from dovetail.bitstreams.boards import ZYNQ_BOARDS
 from dovetail.bitstreams.zynq_archive import address_map, make_archive
@@ -92,20 +91,29 @@ def test_a_program_runs_from_its_base_and_a_burst_to_the_registers_is_an_error()
     simulate_all(make_zynq, [*runs, (a_burst_to_the_registers_is_an_error, {})])
 
 
+BOARD = replace(ZYNQ_BOARDS["arty-z7-20"], config=SMALL_BOARD.config)
+
+
 def test_the_archive_has_all_that_vivado_needs() -> None:
     pytest.importorskip("amaranth_boards", reason="needs the extra board")
-    board = replace(ZYNQ_BOARDS["arty-z7-20"], config=SMALL_BOARD.config)
-    content = make_archive(board)
-    assert make_archive(board) == content
-    archive = zipfile.ZipFile(io.BytesIO(content))
+    archive = zipfile.ZipFile(io.BytesIO(make_archive(BOARD)))
     assert archive.testzip() is None
+    assert {each.date_time[0] for each in archive.infolist()} == {1980}, "not the same every day"
     verilog = archive.read("dovetail.v").decode()
     assert "PS7 processing_system" in verilog
     assert "xc7z020clg400-1" in archive.read("dovetail.tcl").decode()
     assert "create_clock -name fclk0 -period 20.0" in archive.read("dovetail.xdc").decode()
     described = json.loads(archive.read("address_map.json"))
-    assert described == address_map(board.config)
+    assert described == address_map(BOARD.config)
     assert described["registers"]["STATUS"] == OFFSETS["STATUS"]
+
+
+def test_an_archive_has_the_same_bytes_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That Verilog is the same in every process is in tests/vta_hw/test_verilog.py."""
+    pytest.importorskip("amaranth_boards", reason="needs the extra board")
+    monkeypatch.setattr(zynq_archive, "ZynqTop", lambda config: Module())
+    first, second = (make_archive(BOARD) for _ in range(2))
+    assert first == second
 
 
 def test_a_configuration_that_does_not_fit_the_ports_is_refused() -> None:
@@ -124,7 +132,7 @@ def test_the_reset_of_the_processing_system_is_active_low(monkeypatch: pytest.Mo
         return Module()
 
     monkeypatch.setattr(zynq_top, "ResetSynchronizer", synchronised)
-    rtlil.convert(ZynqTop(SMALL_BOARD.config), ports=[])
+    Fragment.get(ZynqTop(SMALL_BOARD.config), platform=None)
     (asynchronous,) = found
     (resets,) = asynchronous._rhs_signals()
     m, reset = Module(), Signal()

@@ -95,16 +95,16 @@ def convolution(channels: int, results: int, height: int, width: int) -> Definit
     return define_group(graph, graph.nodes)
 
 
-@pytest.mark.parametrize("channels", [20, 64])
+@pytest.mark.parametrize("channels", [20, 32])
 def test_a_convolution_goes_by_tiles_of_threads(
     channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In parts of its sum where that is long, if threads by themselves take longer."""
     monkeypatch.setattr(estimate, "PLAIN", 1.0)
-    definition = convolution(channels, 18, 5, 6)
+    definition = convolution(channels, 18, 3, 4)
     schedule = schedule_group(definition)
     assert sorted(shared(schedule.function)) == ["in0.tile", "in1.tile"]
-    assert len(kernels_of(schedule.function)) == (2 if channels == 64 else 1)
+    assert len(kernels_of(schedule.function)) == (2 if channels == 32 else 1)
     verify(schedule.function)
     given = {
         each.name: RNG.integers(-9, 9, each.shape).astype(np.float32)
