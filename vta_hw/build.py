@@ -25,6 +25,7 @@ __all__ = [
     "core_clock",
     "find_harness",
     "harness_files",
+    "make_flags",
     "shared_objects",
     "verilator_directory",
 ]
@@ -48,7 +49,8 @@ HEADERS = {".fst": (("lz4.h", "lz4", "liblz4-dev"), ("zlib.h", "z", "zlib1g-dev"
 """Headers and libraries that each format needs, and the packages that bring them."""
 
 LIBRARY = ("verilated.o", "verilated_dpi.o", "verilated_threads.o")
-"""Verilator's own objects, the same in every simulation, and half of the work of a small one."""
+"""Verilator's own objects, the same in every simulation, whether it writes waveforms or not, and
+half of the work of a small one."""
 
 PUBLIC_MEMORIES = "`verilator_config\n" + "".join(
     f'public_flat_rw -module "*accelerator.{name}" -var "{name}_*"\n'
@@ -69,7 +71,7 @@ def build_harness(config: HardwareConfig, waves: str = "") -> Path:
     known = find_harness(config, waves)
     if known:
         return known
-    files = harness_files(config)
+    files = harness_files(config, _known_rtl(config))
     harness = build_executable(config.name + waves.replace(".", "-"), TOP, files, WAVES.get(waves))
     cache = cache_directory()
     keep(cache, _entry(config, waves), harness.relative_to(cache).as_posix().encode())
@@ -87,15 +89,25 @@ def _entry(config: HardwareConfig, waves: str) -> str:
     return f"sources/{_source_hash(config, WAVES.get(waves, ()))}{waves.replace('.', '-')}"
 
 
-def harness_files(config: HardwareConfig) -> dict[str, str]:
-    """Sources of the executable, by name; ``{TOP}.v`` is the RTL."""
+def harness_files(config: HardwareConfig, rtl: str) -> dict[str, str]:
+    """Sources of the executable, by name.  rtl: ``{TOP}.v``, the Verilog of ``SimulationTop``."""
     return {
-        f"{TOP}.v": to_verilog(SimulationTop(config), TOP),
+        f"{TOP}.v": rtl,
         "harness.cpp": (Path(__file__).parent / "harness.cpp").read_text(),
         "registers.inc": _constants(config),
         "clocks.inc": core_clock(config),
         "public.vlt": PUBLIC_MEMORIES,
     }
+
+
+def _known_rtl(config: HardwareConfig) -> str:
+    """The Verilog of ``SimulationTop``, elaborated once for executables with and without waves."""
+    cache, entry = cache_directory(), f"rtl/{_source_hash(config)}"
+    known = fetch(cache, entry)
+    rtl = to_verilog(SimulationTop(config), TOP) if known is None else known.decode()
+    if known is None:
+        keep(cache, entry, rtl.encode())
+    return rtl
 
 
 def core_clock(config: HardwareConfig) -> str:
@@ -132,7 +144,7 @@ def build_executable(
     Raises HardwareError when a tool is missing or fails.
     """
     options = (*VERILATOR_FLAGS, *(flags or ()))
-    tools = (options, MAKE_FLAGS, EVERY_CYCLE, version("verilator"))
+    tools = (options, make_flags(), version("verilator"))
     digest = hashlib.sha256(f"{tools}".encode())
     for file, text in files.items():
         digest.update(f"{file}\0{text}\0".encode())
@@ -144,7 +156,7 @@ def build_executable(
             if not has_whole(cache, entry):
                 with tempfile.TemporaryDirectory(dir=cache) as work:
                     (objects := Path(work) / "obj_dir").mkdir()
-                    with shared_objects(cache, objects, f"{options}{MAKE_FLAGS}", LIBRARY):
+                    with shared_objects(cache, objects, LIBRARY):
                         built = _build(top, files, Path(work), options)
                     keep_file(cache, entry, built)
     except OSError as error:
@@ -156,14 +168,13 @@ def build_executable(
 
 
 @contextmanager
-def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) -> Iterator[None]:
-    """Give a build in ``folder`` those of Verilator's own objects that an earlier one of the same
-    ``flags`` has kept in ``cache``, and keep the others that it makes.
+def shared_objects(cache: Path, folder: Path, names: Sequence[str]) -> Iterator[None]:
+    """Give a build in ``folder`` those of Verilator's own objects that an earlier one has kept in
+    ``cache``, and keep the others that it makes.
 
-    flags: all but ``EVERY_CYCLE``, which is for other code.
     make compiles what is missing, or older than its source and the makefile that is yet to come.
     """
-    digest = hashlib.sha256(f"{flags}{version('verilator')}".encode()).hexdigest()[:20]
+    digest = hashlib.sha256(f"{MAKE_FLAGS}{version('verilator')}".encode()).hexdigest()[:20]
     entries = {name: f"library-{digest}/{name}" for name in names}
     missing, later = [], time.time() + 86_400
     for name, entry in entries.items():
@@ -179,9 +190,9 @@ def shared_objects(cache: Path, folder: Path, flags: str, names: Sequence[str]) 
             keep(cache, entries[name], (folder / name).read_bytes())
 
 
-def _source_hash(config: HardwareConfig, flags: Sequence[str]) -> str:
+def _source_hash(config: HardwareConfig, flags: Sequence[str] = ()) -> str:
     """Identity of all that a simulation is made from: a known one needs no elaboration."""
-    tools = (version("amaranth"), version("verilator"), *flags, MAKE_FLAGS, EVERY_CYCLE)
+    tools = (version("amaranth"), version("verilator"), *flags, make_flags())
     own = config.own_finish.digest if config.own_finish else ""
     digest = hashlib.sha256(f"{config!r}{tools}{own}".encode())
     folder = Path(__file__).parent
@@ -216,7 +227,7 @@ def _build(top: str, files: Mapping[str, str], work: Path, options: Sequence[str
     """The executable, in the folder ``work``."""
     for name, text in files.items():
         (work / name).write_text(text)
-    environment = dict(os.environ, MAKEFLAGS=f"{MAKE_FLAGS} OPT_FAST={EVERY_CYCLE}")
+    environment = dict(os.environ, MAKEFLAGS=make_flags())
     environment["PATH"] = f"{verilator_directory()}{os.pathsep}{environment['PATH']}"
     jobs = str(len(os.sched_getaffinity(0)))
     sources = [name for name in sorted(files) if name.endswith((".vlt", ".v", ".cpp"))]
@@ -233,6 +244,11 @@ def _build(top: str, files: Mapping[str, str], work: Path, options: Sequence[str
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
         raise HardwareError(f"Verilator could not build the simulation:\n{tail}")
     return built
+
+
+def make_flags() -> str:
+    """Variables that Verilator's makefiles are given."""
+    return f"{MAKE_FLAGS} OPT_FAST={EVERY_CYCLE}"
 
 
 def verilator_directory() -> Path:

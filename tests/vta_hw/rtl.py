@@ -56,12 +56,8 @@ TOP = "bench_top"
 PUBLIC = f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n'
 BUILD_ARGS = (
     *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal"),
-    *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-CFLAGS", "-O0"),
+    *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC"),
 )
-"""A bench spends its time in Python: optimising its C++ took longer than all its cycles."""
-
-MAKEFLAGS = "VM_PARALLEL_BUILDS=0"
-"""One C++ file a bench: several need precompiled headers, which cost more than they save here."""
 
 ENVIRONMENT = {
     "COCOTB_LOG_LEVEL": "WARNING",
@@ -178,7 +174,7 @@ def _build(make: Callable[[], wiring.Component]) -> Path:
 
 def _digest(*texts: str) -> str:
     """Identity of what is built from ``texts`` by the tools that are installed."""
-    tools = (version("verilator"), config.libs_dir, BUILD_ARGS, MAKEFLAGS, sys.version)
+    tools = (version("verilator"), config.libs_dir, BUILD_ARGS, build.make_flags(), sys.version)
     return hashlib.sha256(f"{tools}{texts}".encode()).hexdigest()[:20]
 
 
@@ -195,7 +191,7 @@ def _verilate(text: str, folder: Path, cache: Path) -> None:
     source.write_text(text)
     public.write_text(PUBLIC)
     try:
-        with _tools(), build.shared_objects(cache, folder, _digest(), LIBRARY):
+        with _tools(), build.shared_objects(cache, folder, LIBRARY):
             PortsOnly().build(
                 sources=[public, source],
                 hdl_toplevel=TOP,
@@ -214,7 +210,7 @@ def _tools() -> Iterator[None]:
     """Verilator on PATH, and what its makefile is told."""
     before = dict(os.environ)
     os.environ["PATH"] = f"{build.verilator_directory()}{os.pathsep}{before['PATH']}"
-    os.environ["MAKEFLAGS"] = MAKEFLAGS
+    os.environ["MAKEFLAGS"] = build.make_flags()
     try:
         yield
     finally:

@@ -24,7 +24,8 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str,
         return work / "harness"
 
     monkeypatch.setattr(build, "_build", pretend)
-    monkeypatch.setattr(build, "harness_files", lambda config: {"top.v": config.name})
+    monkeypatch.setattr(build, "SimulationTop", lambda config: None)
+    monkeypatch.setattr(build, "to_verilog", lambda component, name: f"module {name}, {len(done)}")
     monkeypatch.setenv("DOVETAIL_CACHE", str(tmp_path / "cache"))
     return done
 
@@ -42,6 +43,20 @@ def test_a_damaged_simulation_is_built_anew(builds: list[Mapping[str, str]]) -> 
         source.write_bytes(content)
         assert build.build_harness(config) == harness
     assert len(builds) == 5
+
+
+def test_executables_with_and_without_waves_share_the_verilog(
+    builds: list[Mapping[str, str]], tmp_path: Path
+) -> None:
+    plain, waves = (build.build_harness(find_config("tiny"), each) for each in ("", ".vcd"))
+    assert plain != waves
+    first, second = builds
+    assert first == second
+    build.build_harness(find_config("large"))
+    assert builds[-1][f"{build.TOP}.v"] != first[f"{build.TOP}.v"]
+    for rtl in (tmp_path / "cache" / "rtl").iterdir():
+        rtl.write_bytes(b"damaged")
+    assert build._known_rtl(find_config("tiny")).endswith(" 3")
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(

@@ -15,6 +15,8 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.vta_hw import dot_products, simulate
 from dovetail.vta_hw.build import TOP, build_executable, harness_files
 from dovetail.vta_hw.device import RtlDevice
+from dovetail.vta_hw.simulation_top import SimulationTop
+from dovetail.vta_hw.verilog import to_verilog
 
 OUTPUT_LANE, INPUT_LANE = 3, 2
 
@@ -32,7 +34,8 @@ def broken_device(quickest_builds: None, monkeypatch: pytest.MonkeyPatch) -> Rtl
     @cache
     def build(config: Any, waves: str = "") -> Path:
         monkeypatch.setattr(dot_products, "_products", gapped)
-        return build_executable("tiny-gapped", TOP, harness_files(config))
+        rtl = to_verilog(SimulationTop(config), TOP)
+        return build_executable("tiny-gapped", TOP, harness_files(config, rtl))
 
     monkeypatch.setattr(simulate, "build_harness", build)
     return RtlDevice()
