@@ -109,7 +109,7 @@ def test_the_archive_has_all_that_vivado_needs() -> None:
 
 
 def test_an_archive_has_the_same_bytes_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That Verilog is the same in every process is in tests/vta_hw/test_verilog.py."""
+    """For the Verilog in it, tests/vta_hw/test_verilog.py compares two processes."""
     pytest.importorskip("amaranth_boards", reason="needs the extra board")
     monkeypatch.setattr(zynq_archive, "ZynqTop", lambda config: Module())
     first, second = (make_archive(BOARD) for _ in range(2))
