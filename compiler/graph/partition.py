@@ -117,9 +117,12 @@ def cut(placed: Placed, beside: Callable[[Node], bool]) -> tuple[Piece, ...]:
     maker = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
     pieces: list[Piece] = []
     needed = dict.fromkeys(graph.outputs)
-    for level in sorted(set(levels), reverse=True):
+    level_of = {name: levels[number] for name, number in maker.items()}
+    # The CPU gives outputs that no node makes.
+    level_of |= {name: 0 for name in graph.outputs if name in graph.constants}
+    for level in sorted(set(level_of.values()), reverse=True):
         own = level % 2 == 1
-        wanted = [name for name in needed if name in maker and levels[maker[name]] == level]
+        wanted = [name for name in needed if level_of.get(name) == level]
         if not wanted:
             continue
         nodes, read = list[Node](), set(wanted)

@@ -21,7 +21,9 @@ FREE = Costs(lambda graph, node: 0, lambda graph, node: None, 0, 0)
 
 
 def random_graph(seed: int) -> Graph:
-    """Bytes of one shape, with floats here and there, several inputs and outputs."""
+    """Bytes of one shape, with floats here and there, several inputs and outputs, sometimes a
+    constant one.
+    """
     rng, b = random.Random(seed), GraphBuilder()
     table = b.constant("table", np.random.default_rng(seed).integers(-128, 128, 256, np.int8))
     tensors = [b.input(f"x{n}", TensorType(SHAPE, "int8")) for n in range(rng.randint(1, 2))]
@@ -42,6 +44,7 @@ def random_graph(seed: int) -> Graph:
                 tensors.append(b.node(Lookup(), (x, table), name, name))
     outputs = [b.node(Shift128("uint8"), (tensors[-1],), "u", "u")]
     outputs += rng.sample([node.output for node in b.nodes[:-1]], rng.randint(0, 2))
+    outputs += [table] * (seed % 3 == 0)
     return b.build(tuple(outputs))
 
 
