@@ -4,8 +4,9 @@ each result but two in bytes.
     v = x - mean(x);  m = QuantizeLinear(mean(v ** 2));  a = QuantizeLinear(m + epsilon)
     QuantizeLinear(v / sqrt(a))
 
-of a dequantised x, over any one dimension, with Transposes anywhere.  ONNX Runtime's quantiser
-leaves it so from what torch exports before opset 17.
+of a dequantised x, over any one dimension, with Transposes anywhere; or with v = x, as RMSNorm.
+ONNX Runtime's quantiser leaves LayerNormalization so from what torch exports before opset 17, and
+RMSNorm from any.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ LEAST = 128
 
 @dataclass(frozen=True, slots=True)
 class CoarseNorm:
-    """x: the dequantised tensor, whose dimension ``axis`` rows are along.
+    """x: the dequantised tensor, whose dimension ``axis`` rows are along.  centred: less its mean.
 
     squares, divisor: the nodes that quantise m and a.  epsilon: float32.
     moved: dimension i of the result is dimension ``moved[i]`` of x.  origin: of the result.
@@ -43,6 +44,7 @@ class CoarseNorm:
 
     x: str
     axis: int
+    centred: bool
     squares: Node
     divisor: Node
     epsilon: float
@@ -125,16 +127,18 @@ def _norm(formulas: Formulas, name: str) -> CoarseNorm | None:
     less = formulas.made(above.name, B.SUB)
     below = _Path(formulas, divided[1], order).back()
     root = formulas.made(below.name, U.SQRT)
-    if less is None or root is None or graph.types[above.name].rank != len(order):
+    if root is None or graph.types[above.name].rank != len(order):
         return None
-    mean = _Path(formulas, less[1], order)
-    axis = mean.mean()
+    x = above.name if less is None else less[0]
+    if less is not None:
+        mean = _Path(formulas, less[1], order)
+        axis = mean.mean()
+        if axis is None or (mean.name, mean.moved) != (x, order):
+            return None
     below.name = root[0]
     divisor = below.bytes()
     total = formulas.with_constant(below.name, B.ADD) if divisor is not None else None
     if divisor is None or total is None or total[1].size != 1:
-        return None
-    if axis is None or (mean.name, mean.moved) != (less[0], order):
         return None
     below.name = total[0]
     squares = below.bytes()
@@ -149,14 +153,15 @@ def _norm(formulas: Formulas, name: str) -> CoarseNorm | None:
     below.back()
     if row is None or below.name != above.name or below.moved != above.moved:
         return None
-    maker = graph.producer(less[0])
-    shape = graph.types[less[0]].shape
-    if below.moved[row] != axis or maker is None or not deviation_steps(shape[axis]):
+    maker, along = graph.producer(x), below.moved[row]
+    if less is not None and along != axis:
         return None
-    if not isinstance(maker.operator, DequantizeLinear):
+    if maker is None or not isinstance(maker.operator, DequantizeLinear):
         return None
     epsilon = float(total[1].reshape(-1)[0])
-    return CoarseNorm(less[0], axis, squares, divisor, epsilon, above.moved, result.origin)
+    return CoarseNorm(
+        x, along, less is not None, squares, divisor, epsilon, above.moved, result.origin
+    )
 
 
 def quantize_coarse_norm(state: State, norm: CoarseNorm, node: Node) -> Integer:
@@ -173,10 +178,14 @@ def quantize_coarse_norm(state: State, norm: CoarseNorm, node: Node) -> Integer:
         order = (*(each for each in range(rank) if each != norm.axis), norm.axis)
     x = permuted(graph, real.tensor, order, norm.origin)
     channels = graph.types[x].shape[-1]
+    about = None if norm.centred else real.zero_point
+    steps = deviation_steps(channels, about)
+    if not steps:
+        raise UnrecognisedError(f"rows of {channels} elements, which are too long")
     squares, divisor = (state.quantized_as(each) for each in (norm.squares, norm.divisor))
     scales = (each.scale for each in (squares, divisor, kind))
     m_scale, a_scale, y_scale = (float(each) for each in scales)
-    step = float(real.scale) / deviation_steps(channels)
+    step = float(real.scale) / steps
     ratio = step / (np.sqrt(a_scale) * y_scale)
     shift = int(np.floor(np.log2(ratio * MOST_PARTS)))
     if not 0 <= shift <= MOST_SHIFT:
@@ -188,7 +197,7 @@ def quantize_coarse_norm(state: State, norm: CoarseNorm, node: Node) -> Integer:
         graph.constant(f"{stem}/scale", np.full(channels, ratio / 2.0**shift, F32)),
         graph.constant(f"{stem}/table", _table(squares, divisor, norm.epsilon)),
     )
-    operator = RowNorm(LEAST, kind.zero_point, None, float(F32(share)), shift)
+    operator = RowNorm(LEAST, kind.zero_point, about, float(F32(share)), shift)
     name = graph.node(operator, inputs, stem, norm.origin)
     places: Mapping[int, int] = {axis: place for place, axis in enumerate(norm.moved)}
     return Integer(name, tuple(places[axis] for axis in order), kind.unsigned)

@@ -121,12 +121,15 @@ def test_the_largest_sum_of_squares_is_an_int32() -> None:
     assert deviation_steps(1 << 20) == 0
 
 
-def _coarse(x: Array, moved: bool, unsigned: bool) -> onnx.ModelProto:
-    """As ONNX Runtime's quantiser leaves single operators, with channels first if ``moved``."""
+def _coarse(x: Array, moved: bool, unsigned: bool, centred: bool = True) -> onnx.ModelProto:
+    """As ONNX Runtime's quantiser leaves single operators, with channels first if ``moved``; of
+    RMSNorm if not ``centred``.
+    """
     zero = np.uint8(0) if unsigned else np.int8(-128)
     b, axes = ModelBuilder(), [1 if moved else 2]
     v = b.dequantize("x", 0.03, np.int8(5))
-    v = b.node("Sub", [v, b.node("ReduceMean", [v], axes=axes)])
+    if centred:
+        v = b.node("Sub", [v, b.node("ReduceMean", [v], axes=axes)])
     last = b.node("Transpose", [v], perm=[0, 2, 1]) if moved else v
     squares = b.node("ReduceMean", [b.node("Pow", [last, b.constant(F32(2))])], axes=[2])
     scale = F32(0.03**2 * x.var() / 128)
@@ -138,12 +141,16 @@ def _coarse(x: Array, moved: bool, unsigned: bool) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("moved", [False, True])
-@pytest.mark.parametrize("unsigned", [False, True])
-def test_rows_that_a_model_quantises_inside_are_normalised(moved: bool, unsigned: bool) -> None:
+@pytest.mark.parametrize(
+    ("unsigned", "centred"), [(False, True), (True, True), (False, False), (True, False)]
+)
+def test_rows_that_a_model_quantises_inside_are_normalised(
+    moved: bool, unsigned: bool, centred: bool
+) -> None:
     for spread in (8, 40):
         rows = _rows(spread)
         x = np.ascontiguousarray(rows.transpose(0, 2, 1)) if moved else rows
-        model = _coarse(x, moved, unsigned)
+        model = _coarse(x, moved, unsigned, centred)
         graph = integer_graph(model)
         assert [type(node.operator) for node in graph.nodes if node.operator != TURN] == [RowNorm]
         found, expanded = (
