@@ -111,6 +111,7 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     rows = rows * parts // heads
     if (
         set(outer) != {1}
+        or graph.types[values.past].shape != graph.types[keys.past].shape
         or rows % tokens
         or graph.types[values.new].shape[-2] != tokens
         or made.elements != tokens * made.shape[-1]

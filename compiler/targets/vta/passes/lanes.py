@@ -171,10 +171,7 @@ class Lanes:
             if isinstance(node.operator, Requantize | ScaledSum):
                 wanted.setdefault(base, {})[tuple(places)] = None
             elif isinstance(node.operator, ROWWISE):
-                operands = zip(
-                    *(self.elements.operands(node, place) for place in places), strict=True
-                )
-                for side in operands:
+                for side in self._sides(node, places):
                     self._collect(side, wanted)
             elif isinstance(node.operator, RowNorm):
                 for row in self._rows(node, places):

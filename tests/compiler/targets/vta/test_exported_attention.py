@@ -24,19 +24,21 @@ from .test_cached_attention import counted, integer_graph, part_of
 
 TINY = find_config("tiny")
 PAST, HEADS = 8, 4
+OUTPUTS = "y", "key", "value"
 
 
 class Exported(RowBuilder):
     """One attention of rows float32[1, 1, width]."""
 
-    def __init__(self, size: int, kept: int, turned: int) -> None:
+    def __init__(self, size: int, kept: int, turned: int, values: int = 0) -> None:
+        """kept, values: heads of keys, and of values if these are others."""
         super().__init__(1, HEADS * size, HEADS, 3, 1e-5)
         self.size, self.kept, self.turned = size, kept, turned
-        self.width = HEADS * size
+        self.width, self.values = HEADS * size, values or kept
 
     def build(self, *, fused: bool = False, normalised: bool = False) -> onnx.ModelProto:
         """fused: one product makes queries, keys and values.  normalised: queries and keys."""
-        sizes = [self.width, self.kept * self.size, self.kept * self.size]
+        sizes = [self.width, self.kept * self.size, self.values * self.size]
         if fused:
             whole = self.dense("x", self.width, sum(sizes))
             ends = np.cumsum([0, *sizes]).tolist()
@@ -48,26 +50,27 @@ class Exported(RowBuilder):
             q, k = self.normal_rows(q), self.normal_rows(k)
         keys = self.node("Concat", "past_key", self.rotated(k), axis=2)
         values = self.node("Concat", "past_value", v, axis=2)
-        columns = self.node("Transpose", self.repeated(keys), perm=[0, 1, 3, 2])
+        columns = self.node("Transpose", self.repeated(keys, self.kept), perm=[0, 1, 3, 2])
         scores = self.node("MatMul", self.rotated(q), columns)
         scores = self.node("Mul", scores, self.scalar(self.size**-0.5))
         share = self.node("Softmax", self.node("Add", scores, "mask"), axis=-1)
-        mixed = self.node("MatMul", share, self.repeated(values))
+        mixed = self.node("MatMul", share, self.repeated(values, self.values))
         mixed = self.node("Transpose", mixed, perm=[0, 2, 1, 3])
         mixed = self.shaped(mixed, 1, 1, self.width)
         y = self.node("Add", "x", self.dense(mixed, self.width, self.width))
         shapes = self.shapes()
         inputs = [_info(name, shape) for name, shape in shapes.items()]
-        made = (1, self.kept, PAST + 1, self.size)
-        outputs = [_info("y", shapes["x"]), _info("key", made), _info("value", made)]
+        made = [(1, count, PAST + 1, self.size) for count in (self.kept, self.values)]
+        outputs = [_info(*each) for each in zip(OUTPUTS, (shapes["x"], *made), strict=True)]
         return self.model("attention", inputs, (y, keys, values), outputs)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the inputs."""
-        past, turn = (1, self.kept, PAST, self.size), (1, 1, 1, self.turned)
+        turn = 1, 1, 1, self.turned
+        keys, values = ((1, count, PAST, self.size) for count in (self.kept, self.values))
         return {
-            "x": (1, 1, self.width), "cos": turn, "sin": turn, "past_key": past,
-            "past_value": past, "mask": (1, 1, 1, PAST + 1),
+            "x": (1, 1, self.width), "cos": turn, "sin": turn, "past_key": keys,
+            "past_value": values, "mask": (1, 1, 1, PAST + 1),
         }  # fmt: skip
 
     def samples(self, count: int, seed: int) -> list[dict[str, Array]]:
@@ -111,12 +114,12 @@ class Exported(RowBuilder):
         rest = self.part(x, self.turned, self.size)
         return self.node("Concat", turned, rest, axis=-1)
 
-    def repeated(self, x: str) -> str:
-        """Heads of keys or values for all heads of queries."""
-        groups, shape = HEADS // self.kept, (self.kept, PAST + 1, self.size)
-        x = self.shaped(x, 1, self.kept, 1, *shape[1:])
-        wanted = self.constant(np.array([1, self.kept, groups, *shape[1:]]))
-        return self.shaped(self.node("Expand", x, wanted), 1, HEADS, *shape[1:])
+    def repeated(self, x: str, count: int) -> str:
+        """``count`` heads of keys or values for all heads of queries."""
+        rows = PAST + 1, self.size
+        x = self.shaped(x, 1, count, 1, *rows)
+        wanted = self.constant(np.array([1, count, HEADS // count, *rows]))
+        return self.shaped(self.node("Expand", x, wanted), 1, HEADS, *rows)
 
 
 def _info(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
@@ -142,8 +145,14 @@ def test_an_exported_attention_is_a_product_for_each_block_of_heads(
     assert counted(found)["Append"] > 0
     (sample,) = net.samples(1, 1)
     expected, own = interpret(graph, sample), interpret(found, sample)
-    for name in ("y", "key", "value"):
+    for name in OUTPUTS:
         np.testing.assert_array_equal(own[name], expected[name])
+
+
+def test_keys_and_values_of_different_heads_stay_as_they_are() -> None:
+    net = Exported(8, 2, 8, HEADS)
+    graph = SHARED_HEADS.run(integer_graph(quantize_model(net.build(), net.samples(6, 0)).model))
+    assert CachedAttention(TINY.block).run(graph) is graph
 
 
 def test_an_exported_attention_is_one_launch_with_the_bytes_of_the_cpu() -> None:
@@ -154,5 +163,5 @@ def test_an_exported_attention_is_one_launch_with_the_bytes_of_the_cpu() -> None
     for sample in net.samples(2, 2):
         simulated, own = run(module, sample), run(compile(model, "cpu"), sample)
         assert simulated.cycles == part_of(module).expected_cycles
-        for name in ("y", "key", "value"):
+        for name in OUTPUTS:
             np.testing.assert_array_equal(simulated.outputs[name], own.outputs[name])
