@@ -36,10 +36,10 @@ SEARCHES = tuple(
 QUICK = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/checking", "compiler/cli", "compiler/debug", "compiler/front"),
-        *("compiler/graph", "runtime"),
+        *("compiler/checking", "compiler/cli/debug", "compiler/cli/test_fronts.py"),
+        *("compiler/cli/test_generate.py", "compiler/debug", "compiler/front", "compiler/graph"),
         *("compiler/targets/vta", "compiler/translation"),
-        *("compiler/test_driver.py", "end_to_end", "operators"),
+        *("compiler/test_driver.py", "end_to_end", "operators", "runtime/generate"),
     )
 )
 """Tests of results, which any plan has to give."""
