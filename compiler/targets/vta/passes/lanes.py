@@ -67,7 +67,7 @@ class Lanes:
         self.inside = frozenset(found)
         self.elements = Elements(self.graph)
         given = self.graph, self.builder, self.read, self.block
-        self.scaled = ScaledLanes(*given, self.inside, self.elements.trace, self.tokens)
+        self.scaled = ScaledLanes(*given, self.inside, self.elements, self.tokens)
 
     def of_token(self, elements: NDArray[np.object_], axis: int) -> NDArray[np.object_]:
         """The elements of the first of all tokens along ``axis``.

@@ -9,27 +9,23 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ....graph.operators.movement import Concatenate, Reshape
-from .lane_elements import Element, NoLanesError
+from .lane_elements import Element, Elements, NoLanesError
 from .parameter_words import parameter_words
 
 __all__ = ["ScaledLanes"]
-
-Traced = tuple[list[str], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledLanes:
     """graph, builder, read, block: as of ``Lanes``.  inside: what layers make.
 
-    trace: gives the tensors beneath the movements of one; which of them each element is of, and its
-    place there.  tokens: rows of each vector.
+    elements: of the graph's tensors.  tokens: rows of each vector.
     """
 
     graph: Graph
@@ -37,7 +33,7 @@ class ScaledLanes:
     read: Callable[[str], str]
     block: int
     inside: frozenset[str]
-    trace: Callable[[str], Traced]
+    elements: Elements
     tokens: int = 1
 
     def image(self, elements: Sequence[Element]) -> tuple[str, int]:
@@ -111,7 +107,7 @@ class ScaledLanes:
 
     def _below(self, name: str, at: int) -> Element:
         """An element of a tensor, beneath movements."""
-        bases, which, places = self.trace(name)
+        bases, which, places = self.elements.trace(name)
         return bases[which.reshape(-1)[at]], int(places.reshape(-1)[at])
 
     def _repeats(self, sums: Sequence[Element], terms: int) -> int:
