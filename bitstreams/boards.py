@@ -1,11 +1,12 @@
 """The boards there are gateware for, those of other packages included."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import ECP5_25, ECP5_85, ECP5_85_8X8, ECP5_85_FAST, ZYNQ7020
 from dovetail.isa.entry_points import ExtensionError, find_outside, names_outside
 from dovetail.isa.errors import ConfigError
+from dovetail.isa.frozen import frozen
 from dovetail.isa.link import GRAIN
 
 __all__ = [
@@ -24,7 +25,7 @@ GROUP = "dovetail.boards"
 """Entry points of packages that bring boards: the name is the board's, the object is the board."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Board:
     """An FPGA with an SDRAM and a serial line.
 
@@ -121,7 +122,7 @@ ULX3S_25F = replace(
 BOARDS = {board.name: board for board in (ULX3S_85F, ULX3S_85F_16X16, ULX3S_85F_8X8, ULX3S_25F)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ZynqBoard:
     """A Zynq-7000 board: its configuration, and the module and class of its pins."""
 

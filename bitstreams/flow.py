@@ -5,12 +5,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from dovetail.isa.errors import DovetailError
+from dovetail.isa.frozen import frozen
 from dovetail.vta_hw.verilog import HardwareError, tool_directory
 
 from .boards import Board
@@ -48,7 +48,7 @@ class TimingError(DovetailError):
     """No placement reached the clock."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """A placed and routed design.
 

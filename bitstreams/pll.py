@@ -3,11 +3,10 @@
 Source: Lattice, ECP5 sysCLOCK PLL/DLL Design and Usage Guide (FPGA-TN-02200).
 """
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Const, Instance, Signal
 
 from dovetail.isa.errors import ConfigError
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Pll", "find_pll", "pll_instance"]
 
@@ -16,7 +15,7 @@ PHASE_DETECTOR = (3_125_000, 400_000_000)
 MOST_DIVISOR = 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pll:
     """``source / reference * feedback`` Hz, by an oscillator at ``divisor`` times that.
 

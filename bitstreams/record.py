@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import dovetail.isa
+from dovetail.isa.frozen import frozen
 
 from .boards import Board
 from .flow import Placement
@@ -27,7 +28,7 @@ SHOWN = {
 """Cells of nextpnr that the tables show; counts of Yosys have the tables' own names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """A bitstream and how it was made.
 
@@ -65,7 +66,7 @@ class Record:
 
     def to_json(self) -> str:
         """The file's content."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         return json.dumps(values, indent=2) + "\n"
 
     def row(self) -> dict[str, str]:

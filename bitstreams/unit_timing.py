@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +24,7 @@ from amaranth.lib.wiring import In
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
+from dovetail.isa.frozen import frozen
 from dovetail.vta_hw.accelerator import Accelerator
 from dovetail.vta_hw.clocks import with_clocks
 from dovetail.vta_hw.control import RunControl
@@ -79,7 +79,7 @@ UNITS: dict[str, Callable[[HardwareConfig], wiring.Component]] = {
 """Units that can be measured, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitTiming:
     """A unit, placed and routed alone.
 

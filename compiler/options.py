@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from math import inf
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dovetail.isa.frozen import frozen
 
 from .dtypes import DType
 from .errors import OptionError, TargetError
@@ -52,7 +54,7 @@ class Precision(Enum):
         return names[self.value]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuOptions:
     """Options of code for CPUs.
 
@@ -68,7 +70,7 @@ class CpuOptions:
     winograd: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompileOptions:
     """dump: folder that gets the text of every intermediate form; None for none.
 

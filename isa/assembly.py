@@ -30,7 +30,7 @@ configuration.  ``#`` begins a comment.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from typing import TypeVar
 
 from .config import HardwareConfig
@@ -38,6 +38,7 @@ from .encoding import encode
 from .errors import AssemblyError, EncodingError
 from .finishes import OwnFinish
 from .footprint import with_bank_masks
+from .frozen import frozen
 from .instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from .instructions import (
     Finish,
@@ -126,7 +127,7 @@ def _text(name: str, value: object) -> str:
             return f"{value:#x}" if name in (*MASKS, "dram_address") else str(value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     """A word between blanks; lines and columns count from 1."""
 

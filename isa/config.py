@@ -6,7 +6,7 @@ valid.
 """
 
 import hashlib
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from .declared import Limit, check_fields, declare
 from .errors import ConfigError
 from .finishes import OwnFinish, find_finish
+from .frozen import frozen
 from .memories import Memory
 from .sdram import SdramTiming
 
@@ -44,7 +45,7 @@ ELEMENTS: dict[Memory, np.dtype[Any]] = {
 """Elements of each memory's words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DramTiming:
     """The documented DRAM model (docs/timing.md): an in-order command queue behind the AXI port."""
 
@@ -76,7 +77,7 @@ class DramTiming:
         check_fields(self, "DRAM timing ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HardwareConfig:
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 

@@ -4,18 +4,19 @@ Constructors, files of configurations, the manual and the command line read thes
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from types import MappingProxyType
 from typing import Any
 
 from .errors import ConfigError
+from .frozen import frozen
 
 __all__ = ["Declared", "Limit", "check_fields", "declarations", "declare"]
 
 KEY = "declared"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """An end of a range that follows from other fields: as text, and computed from their owner."""
 
@@ -23,7 +24,7 @@ class Limit:
     of: Callable[[Any], int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """A field: ``text`` with its unit, its smallest and largest value, both included.
 

@@ -10,7 +10,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .entry_points import ExtensionError, find_outside, names_outside
+from .frozen import frozen
 
 __all__ = ["GROUP", "MOST_LATENCY", "SHIFTS", "OwnFinish", "find_finish"]
 
@@ -33,7 +33,7 @@ SHIFTS = 32
 """Values of the field ``shift``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnFinish:
     """A function of the folded value, which VECTOR applies before it limits and writes the value.
 

@@ -5,13 +5,14 @@ use it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .config import HardwareConfig
+from .frozen import frozen
 from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Row, Store, Vector
 from .memories import Memory
 
@@ -47,7 +48,7 @@ KEPT_MASKS = 1 << 16
 """Instructions whose masks are remembered: programs of one network are made again and again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touch:
     """Words of one scratchpad, as an instruction visits them (repeats included)."""
 

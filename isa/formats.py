@@ -6,14 +6,14 @@ and zero.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .errors import EncodingError
+from .frozen import frozen
 
 __all__ = ["Field", "Format"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """``width`` bits called ``name``; two's complement when ``signed``."""
 
@@ -33,7 +33,7 @@ class Field:
         return (1 << (self.width - 1)) - 1 if self.signed else (1 << self.width) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """A word of ``width`` bits made of ``fields``, least significant first; the rest is reserved,
     zero.

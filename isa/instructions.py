@@ -7,11 +7,11 @@ Loop levels count from the innermost: level 0 varies fastest.  Every scratchpad 
 modulo the depth of its memory.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
 from .formats import Format
+from .frozen import frozen
 from .instruction_formats import (
     GEMM_FORMAT,
     LOAD_FORMAT,
@@ -131,7 +131,7 @@ class Row(IntEnum):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Load:
     """Copy ``count_z x count_y x count_x`` words from DRAM into a padded block of a scratchpad.
 
@@ -213,7 +213,7 @@ class Load:
         return self.columns * self.rows * self.count_z != self.words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Gemm:
     """For each iteration: ``ACC[o] (+)= WGT[w] @ ACT[a]``, ``o``, ``w``, ``a`` affine in the six
     loop indices.
@@ -244,7 +244,7 @@ class Gemm:
     post: Units = NO_UNITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Vector:
     """For each iteration of the outer levels: fold the reduction levels lane by lane, post-process,
     write.
@@ -292,7 +292,7 @@ class Vector:
     wait: Units = NO_UNITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Store:
     """Copy ``count_z x count_y x count_x`` words from ACT to DRAM; ends when memory has answered
     every burst.

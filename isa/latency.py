@@ -3,15 +3,14 @@
 Gateware, simulator and documentation have these numbers from here.
 """
 
-from dataclasses import dataclass
-
 from .config import HardwareConfig
+from .frozen import frozen
 from .memories import Unit
 
 __all__ = ["Stages", "compute_latency", "issue_cycles", "pipeline_stages"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stages:
     """Cycles that a deep pipeline adds (docs/timing.md); all 0 without one.
 

@@ -1,16 +1,15 @@
 """One run of a program: what a device is given, and what it leaves."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .config import HardwareConfig
+from .frozen import frozen
 
 __all__ = ["Launch", "LaunchResult"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """One run of a program.
 
@@ -28,7 +27,7 @@ class Launch:
     reads: tuple[tuple[int, int], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchResult:
     """Result of a run: DRAM, counters, and the cycles of each instruction.
 

@@ -18,8 +18,9 @@ passed for the board, u64.
 """
 
 import zlib
-from dataclasses import dataclass
 from enum import IntEnum
+
+from .frozen import frozen
 
 __all__ = [
     "CLOCK_SUFFIX",
@@ -74,7 +75,7 @@ class Status(IntEnum):
     """Memory, while a program runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A request or response.
 

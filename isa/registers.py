@@ -1,8 +1,8 @@
 """The host's register map (AXI4-Lite, 32-bit registers) and the error codes."""
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from .frozen import frozen
 from .memories import Unit
 
 __all__ = [
@@ -71,7 +71,7 @@ class ErrorCode(IntEnum):
     """The host stopped the program."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Register:
     """One 32-bit register at a byte ``offset``."""
 

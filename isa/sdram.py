@@ -1,9 +1,9 @@
 """SDRAM chips, and the time that the memory controller takes with one (docs/timing.md)."""
 
-from dataclasses import dataclass
 from math import ceil
 
 from .errors import ConfigError
+from .frozen import frozen
 
 __all__ = [
     *("COLUMN_BYTES", "MT48LC16M16A2_75", "SDRAM_CHIPS"),
@@ -17,7 +17,7 @@ REFRESH_MARGIN = 0.85
 """A refresh waits for the burst under way, and for rows to close: well within what this leaves."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SdramChip:
     """A single-data-rate SDRAM with 16 data pins.
 
@@ -77,7 +77,7 @@ SDRAM_CHIPS = {chip.name: chip for chip in (MT48LC16M16A2_75,)}
 """The chips that files of configurations may name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SdramTiming:
     """Waits of the memory controller for ``chip``, in cycles of its clock.
 

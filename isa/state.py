@@ -1,18 +1,18 @@
 """State of the accelerator: scratchpads and DRAM as NumPy arrays."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .config import HardwareConfig
+from .frozen import frozen
 from .memories import Memory
 
 __all__ = ["MachineState", "Parameters"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameters:
     """The PAR memory: ``bias`` int32[depth, block], ``scale`` float32[depth, block]."""
 
@@ -20,7 +20,7 @@ class Parameters:
     scale: NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MachineState:
     """Every byte a program can read or write; instructions change the arrays in place.
 

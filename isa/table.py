@@ -4,14 +4,13 @@ The same bits and the same legality as ``encoding.decode`` and ``legality.legali
 programs of thousands of words; a test holds the two together.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .config import INSTRUCTION_BYTES, SHORT_ROWS, HardwareConfig
 from .encoding import SIDES
 from .formats import Format
+from .frozen import frozen
 from .instruction_formats import VECTOR_LEVELS
 from .instructions import FORMATS, Finish, Fold, Multiplier, Rounding, Row
 from .legality import BY_ROWS
@@ -22,7 +21,7 @@ __all__ = ["InstructionTable", "decode_table"]
 Columns = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionTable:
     """A program, field by field.
 

@@ -9,9 +9,10 @@ digest.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from dovetail.isa.frozen import frozen
 
 from .errors import ModuleError
 from .files import DIGEST_BYTES, digest, read_file, write_whole
@@ -40,7 +41,7 @@ class Placement(NamedTuple):
     macs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """A compiled model: parts that run in order and pass tensors to each other by name.
 

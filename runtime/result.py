@@ -1,15 +1,17 @@
 """Results of running a module."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
+
 __all__ = ["Ends", "RunResult", "Timeline", "TimelineEntry", "join_results"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineEntry:
     """One instruction: index, unit (LOAD, GEMM, VECTOR, STORE), layer, and its cycles.
 
@@ -36,7 +38,7 @@ Ends = tuple[tuple[int, int], ...]
 """Where programs end that others follow: the first cycle of the next, and the last layer before."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunResult:
     """Outputs by name, and what the run took.
 

@@ -1,9 +1,10 @@
 """Tensors as a module's inputs and outputs have them."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from .dlpack import Borrowed
 from .errors import ModuleError
@@ -18,7 +19,7 @@ MOST = 1 << 62
 """Elements that a tensor has at the most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorSignature:
     """Name, shape and element type (a NumPy name) of an input or output; -1 is any size."""
 

@@ -55,6 +55,8 @@ ALLOWED = {
     "package": ("dovetail",),
 }
 """Imports allowed to each besides the standard library and itself; the longest match decides."""
+EVERYWHERE = ("dovetail.isa.frozen",)
+"""Allowed to all of them."""
 
 COMMON = ("errors", "dtypes", "options", "pipeline")
 SHARED = (*COMMON, "graph", "loops", "define", "schedule", "program", "processes")
@@ -126,7 +128,9 @@ def _problem(
     if relative:
         return f"required dovetail.{parts[1]}, absolutely"
     known = parts[0] in sys.stdlib_module_names
-    if known or any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed):
+    if known or any(
+        name == prefix or name.startswith(f"{prefix}.") for prefix in (*allowed, *EVERYWHERE)
+    ):
         return None
     return f"allowed are {', '.join(allowed)}"
 

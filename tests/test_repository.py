@@ -130,6 +130,8 @@ def test_no_source_uses_what_the_style_rules_out() -> None:
                     wrong = "modules hold data only"
                 case ast.ImportFrom(module=str(module)) if module.split(".")[0] in UNSAFE:
                     wrong = "modules hold data only"
+                case ast.Name(id="exec") if path == ROOT / "isa" / "frozen.py":
+                    continue  # methods of names of fields
                 case ast.Name(id="SystemExit" | "exec" | "eval") if path.name != "__main__.py":
                     wrong = node.id
                 case _:

@@ -5,13 +5,12 @@ in registers, flags of counters included, and the units decide at the same time:
 unit, whether it is accepted, passes from one to the next.
 """
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Finish, Fold, Row
 from dovetail.isa.latency import compute_latency, pipeline_stages
 from dovetail.isa.memories import Memory, Unit
@@ -42,7 +41,7 @@ there are two such units.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Flying:
     """Instructions that a unit has in flight.
 

@@ -1,12 +1,11 @@
 """Some rows of the matrix core, with their multipliers, adders and sums."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 
 from .dot_products import INPUT_BITS, dot_products, dot_products_of_halves
 from .pipeline import delayed, delays
@@ -21,7 +20,7 @@ COMPARED = 4
 """Bits of addresses compared at once in deep pipelines."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stages:
     """Cycles from the one in which a slot enters a group.
 

@@ -4,13 +4,14 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming, HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 from dovetail.isa.registers import COUNTERS, Status
 from dovetail.isa.state import MachineState
@@ -27,7 +28,7 @@ __all__ = ["RtlJob", "RtlResult", "Waves", "run_program", "run_programs"]
 JOB = struct.Struct("<13I4xQ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waves:
     """Waveforms of all signals but memories, in cycles ``first`` to ``last`` of the run.
 
@@ -39,7 +40,7 @@ class Waves:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RtlJob:
     """One run of the accelerator.
 
@@ -65,7 +66,7 @@ class RtlJob:
     waves: Waves | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RtlResult:
     """Result of a run.
 
@@ -90,7 +91,7 @@ class RtlResult:
     snapshots: tuple[MachineState, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """A memory of the RTL: ``words`` words of ``word_bytes`` bytes."""
 

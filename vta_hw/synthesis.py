@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import DovetailError
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 from .gemm import matrix_parts
@@ -30,7 +30,7 @@ BLOCK_RAM_BITS = 1 << 14
 """A memory of at least this many bits must be in block RAM."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """A synthesis target.
 
@@ -79,7 +79,7 @@ FAMILIES = (
 """Where a configuration is synthesised for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resources:
     """Resources of a configuration: block RAMs in whole blocks of the family (DP16KD, RAMB36)."""
 

@@ -1,13 +1,12 @@
 """One lane of the vector unit: multiply, fold, finish."""
 
-from dataclasses import dataclass
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from dovetail.isa.entry_points import ExtensionError
 from dovetail.isa.finishes import OwnFinish
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Multiplier
 from dovetail.isa.requantize import FIXED_BIAS_BITS
 
@@ -21,7 +20,7 @@ PAIR_BITS = 24
 """Bits of an element that another one is multiplied with."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneCycles:
     """When a lane does what, in cycles from the issue of an element.
 

@@ -5,12 +5,11 @@ accepted and writes when it ends.  For programs without races that is what the h
 program may not write over its own instructions.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, DramTiming
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Unit
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.state import MachineState
@@ -29,7 +28,7 @@ LAST_ADDRESS = (1 << 32) - 1
 MOST_ITERATIONS = 1 << 28
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SimResult:
     """Result of a run.
 

@@ -1,11 +1,10 @@
 """The time of a program alone: the simulator's clock, without memories and data."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.registers import ErrorCode
 from dovetail.isa.table import decode_table
 
@@ -18,7 +17,7 @@ __all__ = ["ProgramTime", "time_program"]
 LAST_ADDRESS = (1 << 32) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramTime:
     """When a program's instructions run.
 

@@ -1,18 +1,19 @@
 """Distance of outputs from what they should be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Accuracy", "accuracy_of"]
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """top1: share of samples whose largest element is where the label says.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.accelerator.part import AcceleratorPart
 from dovetail.runtime.module import Module
 from dovetail.runtime.result import RunResult
@@ -69,7 +70,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measurement:
     """How engines are measured: rounds, each of ``runs`` runs in a fresh process.
 

@@ -1,9 +1,9 @@
 """Subjects of a measurement: each device, and for accelerators each target."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.devices import DEVICES, split_device
 from dovetail.runtime.errors import DeviceError
 
@@ -15,7 +15,7 @@ ORT = "ort"
 """ONNX Runtime, which is not a device: it takes the model as it is, or written as ONNX."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """device: "sim", "cpu", "ort".  target: that the model is compiled for; None for not at all."""
 

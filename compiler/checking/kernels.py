@@ -1,11 +1,12 @@
 """Machine code against the graph interpreter: the outputs, and each kernel separately."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModelError
 from ..front.table import open_model
@@ -22,7 +23,7 @@ __all__ = ["Difference", "ModelCheck", "check_graph", "check_model", "compare"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """How a tensor that a kernel, or the whole program, computes differs from what was expected.
 
@@ -40,7 +41,7 @@ class Difference:
     relative: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelCheck:
     """kernels: each run on what the interpreter gives for its operands, except for those in loops.
 

@@ -1,12 +1,13 @@
 """A model's results, layer by layer, held against the graph interpreter, on any device."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 
@@ -36,7 +37,7 @@ TOLERANCE = 1e-4
 """Largest difference of float results, as a part of the tensor's largest value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerCheck:
     """One tensor as the device has it, against the interpreter's.
 

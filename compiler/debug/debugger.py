@@ -1,12 +1,13 @@
 """A session compared with the model: what is wrong, and whose fault it is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.debug.compare import (
     Finding,
     differences,
@@ -28,7 +29,7 @@ from .explain import Cause, explain
 __all__ = ["CheckResult", "Debugger"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckResult:
     """Result of a check; all None when the run agrees with the model.
 

@@ -1,12 +1,12 @@
 """Expected values of every tensor of a module's accelerator part, from the graph interpreter."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModelError
 from ..front.table import open_model
@@ -23,7 +23,7 @@ __all__ = ["Reference", "reference"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reference:
     """The graph that the accelerator runs, its layers, and the value of every tensor."""
 

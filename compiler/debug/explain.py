@@ -1,9 +1,8 @@
 """Why a byte is wrong: which instruction, of those that led to it, is at fault."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Finish, Fold, Multiplier, Store, Vector
 from dovetail.isa.memories import Memory
 from dovetail.runtime.debug.compare import Finding
@@ -22,7 +21,7 @@ from .sums import reads_all_sums, sum_cause
 __all__ = ["Cause", "explain"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """Cause of a wrong byte: ``instruction``, and in a sentence why.
 

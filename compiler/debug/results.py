@@ -1,7 +1,5 @@
 """One result of a VECTOR instruction: where it comes from, and its sum before it was finished."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +11,7 @@ from dovetail.isa.footprint import (
     results_written,
     window_taps,
 )
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Fold, Multiplier, Vector
 from dovetail.isa.memories import Memory
 from dovetail.isa.semantics import fold, window_sums
@@ -22,7 +21,7 @@ from dovetail.runtime.debug.session import Session
 __all__ = ["Result", "result_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A wrong element that VECTOR ``index`` wrote.
 

@@ -1,12 +1,12 @@
 """Sums of a convolution that go wrong: weights, addresses, and what GEMM or VECTOR multiplies."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.footprint import nest
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm
 from dovetail.isa.memories import Memory
 from dovetail.runtime.debug.layouts import TensorLayout
@@ -97,7 +97,7 @@ def _uneven(session: Session, result: Result, mine: list[int]) -> tuple[int, str
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """Products that GEMM ``index`` adds to one ACC word; before: position of the run just before it
     ended.  act, wgt: their words.
@@ -171,7 +171,7 @@ def _products_of(session: Session, reference: Reference, node: Node, result: Res
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Products:
     """The products of one sum, against those that a convolution has.
 

@@ -1,7 +1,8 @@
 """A group's loop program, before any target's schedule."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from dovetail.isa.frozen import frozen
 
 from ..loops.ir import Function
 
@@ -35,7 +36,7 @@ class Kind(StrEnum):
     """A transform of tiles, sums of products, and a transform back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """function: serial loops; its buffers are called ``in0``, ``out0``, ...
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dovetail.isa.frozen import frozen
+
 from ..dtypes import DType
 from ..graph.types import TensorType
 from ..loops.expressions import Buffer, Cast, Constant, Expr, Select, Variable
@@ -25,7 +27,7 @@ __all__ = [
 Indices = tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """A tensor that is read element by element: a buffer, or what computes it.
 
@@ -64,7 +66,7 @@ class Operand:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A tensor that is written element by element, each once.
 

@@ -8,8 +8,9 @@ result (see ``integer_winograd``).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from ..graph.operators.contractions import Contract
@@ -36,7 +37,7 @@ def winograd(
     return _Winograd(operator, operands[0], operands[1], results[0], scope).nest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Winograd:
     operator: Winograd | IntegerWinograd
     x: Operand

@@ -7,7 +7,7 @@ an estimate is off when the configuration itself is left out of the fit.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 
 from .gateware import gateware_hash
 from .least_squares import fit, leave_one_out
@@ -46,7 +47,7 @@ VARIED = (
 MULTIPLIER_BITS = {"ECP5": 18, "Xilinx 7": 25}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """An FPGA family, by the part whose capacity areas are compared with."""
 
@@ -55,7 +56,7 @@ class Family:
     capacity: tuple[float, float, float, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AreaRecord:
     """Counts of Yosys.
 
@@ -70,7 +71,7 @@ class AreaRecord:
     yosys: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Area:
     """LUTs, registers, multipliers and block RAMs.
 

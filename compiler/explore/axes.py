@@ -2,8 +2,9 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import SpaceError
 
@@ -13,7 +14,7 @@ MOST_VALUES = 1000
 REQUIRED = {int: "integers", bool: "true or false", str: "names"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """A parameter and its values, in the order given."""
 

@@ -8,7 +8,6 @@ off for a configuration that is left out of the fit.
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import dovetail.isa
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import CONFIGS
+from dovetail.isa.frozen import frozen
 
 from .least_squares import fit, leave_one_out
 
@@ -27,7 +27,7 @@ ASSUMED_HZ = 100e6
 FAMILY_OF_PART = {"LFE5U": "ECP5", "XC7": "Xilinx 7"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockRecord:
     """Fmax in Hz, by place and route, of a whole accelerator with its board's logic.
 
@@ -41,7 +41,7 @@ class ClockRecord:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """Hz; error: the largest relative error that leaving a record out has shown; None where there
     is nothing to tell.

@@ -3,8 +3,9 @@
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import SpaceError
 
@@ -29,7 +30,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """A condition, as it was written, and its syntax tree."""
 

@@ -6,11 +6,11 @@ I. Kuon and J. Rose ("Measuring the gap between FPGAs and ASICs", IEEE TCAD 26(2
 times the dynamic power for logic, less with hard blocks.  Clocks and leakage are left out.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 from .evaluate import Performance
@@ -26,7 +26,7 @@ DRAM = (1300.0, 2600.0)
 LEAST_SRAM_BYTES = 512
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Energy:
     """Microjoules; ``low`` and ``high`` are what the source's range for DRAM leaves open."""
 

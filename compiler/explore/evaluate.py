@@ -4,7 +4,6 @@ import hashlib
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import dovetail.vta_sim
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import DovetailError
+from dovetail.isa.frozen import frozen
 from dovetail.vta_sim.timing import time_program
 
 from ..errors import ModelError, UnsupportedOperatorError
@@ -34,7 +34,7 @@ ONE_AT_A_TIME = threading.Lock()
 """Compilation is no faster in threads, and nothing says that it may run in several."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelFile:
     """A model's name and its file."""
 
@@ -47,7 +47,7 @@ class ModelFile:
         return hashlib.sha256(self.stored.content).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """A model on a design."""
 
@@ -55,7 +55,7 @@ class Task:
     model: ModelFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Performance:
     """Figures of a run; counters by the names of ``dovetail.isa.registers.COUNTERS``.
 
@@ -71,7 +71,7 @@ class Performance:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """Why a model has no figures on a design: the error's class, and its message."""
 

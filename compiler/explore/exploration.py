@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dovetail.isa.frozen import frozen
+
 from ..errors import ExploreError, SpaceError
 from ..processes.folder_lock import locked
 from .area import load_area_model
@@ -22,7 +24,7 @@ __all__ = ["Exploration", "Options", "Progress", "explore"]
 RESULTS = "results.sqlite"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """workers: processes.  scheduler: address of a Dask cluster to use in their place.
 
@@ -52,7 +54,7 @@ class Progress:
     failed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exploration:
     """Result of exploring a space for given models.
 

@@ -1,8 +1,9 @@
 """The figures of a design: of each model, of each FPGA family, and together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import geometric_mean
+
+from dovetail.isa.frozen import frozen
 
 from .area import Area, AreaModel
 from .clock import Clock, ClockModel
@@ -15,7 +16,7 @@ __all__ = ["DesignResult", "FamilyFigures", "Models", "evaluated", "slug"]
 Outcomes = Mapping[str, Performance | Failure]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Models:
     """Models of areas and clocks, by family."""
 
@@ -23,7 +24,7 @@ class Models:
     clocks: Mapping[str, ClockModel]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FamilyFigures:
     """A design in one family: latencies in seconds, by model, and their geometric mean."""
 
@@ -33,7 +34,7 @@ class FamilyFigures:
     latency: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DesignResult:
     """All that is known of a design.
 

@@ -6,9 +6,9 @@ are deep enough is what Yosys 0.70 was seen to do.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 __all__ = ["BLOCK_SHAPES", "Bank", "banks", "block_rams", "distributed_bits"]
@@ -17,7 +17,7 @@ TAP_PARTS = 4
 """Memories that TAP is made of, to be read four words at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """A form of a block RAM: bits a word, words, and how much of a whole block it takes."""
 
@@ -26,7 +26,7 @@ class Shape:
     blocks: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bank:
     """``count`` equal memories."""
 

@@ -5,7 +5,7 @@ import json
 import random
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import islice, product
 from math import prod
 from pathlib import Path
@@ -15,6 +15,7 @@ from dovetail.isa.config import DramTiming, HardwareConfig
 from dovetail.isa.config_file import SUFFIX
 from dovetail.isa.configs import CONFIGS, find_config
 from dovetail.isa.errors import ConfigError
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 from ..errors import SpaceError
@@ -45,7 +46,7 @@ TRIED = 2000
 """Designs looked at, at most, to find one that may have a given value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Design:
     """One accelerator with its memory, and how far programs hide latency on it."""
 
@@ -71,7 +72,7 @@ class Design:
         return found | {"overlap": self.overlap.value}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """All combinations of the axes' values that are configurations and meet the constraints.
 

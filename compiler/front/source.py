@@ -1,9 +1,11 @@
 """Models as front ends hand them to the rest of the compiler."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 from typing import Protocol, runtime_checkable
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import CompilerError, ModelError
 from ..graph.ir import Graph
@@ -20,7 +22,7 @@ class NeedsValueError(CompilerError):
     output: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Imported:
     """A model as a graph; ``kinds``: the model's operators, by the names of its nodes.
 
@@ -35,7 +37,7 @@ class Imported:
     late: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputSignature:
     """shape: None for sizes that are open.  dtype: NumPy's name."""
 
@@ -78,7 +80,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Normalization:
     """How pictures are prepared: ``(pixel - mean) / std``, pixels from 0 to 255.
 

@@ -1,11 +1,11 @@
 """A model's file as a value, which other processes and caches can hold."""
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 __all__ = ["StoredModel"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredModel:
     """suffix: of the file, in small letters, which says the front end.  content: its bytes."""
 

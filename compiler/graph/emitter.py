@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from .folding import is_worth_folding
 from .ir import Array, GraphBuilder
 from .narrow import Narrow
@@ -13,7 +15,7 @@ from .types import TensorType
 __all__ = ["Emitter", "Tensor"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """A tensor of the graph; its type is fixed.
 

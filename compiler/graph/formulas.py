@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from .emitter import Emitter, Tensor
@@ -45,7 +46,7 @@ def _binary(function: B) -> Callable[[Term, Term | Scalar | Array], Term]:
     return method
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """A tensor of the graph being built; numbers in formulas take its dtype."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.html import listing
 
 from ..errors import GraphError
@@ -24,7 +25,7 @@ __all__ = ["Array", "Graph", "GraphBuilder", "Node"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """``output = operator(inputs)``; ``origin`` names the node of the model it comes from.
 
@@ -43,7 +44,7 @@ class Node:
         return (self.output, *self.extra_outputs)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Graph:
     """inputs, outputs: names.  nodes: each after the nodes it reads.  constants: read-only arrays.
 

@@ -7,8 +7,10 @@ between parts of the CPU cost less there than a launch, they stay there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from .ir import Graph, Node
@@ -21,7 +23,7 @@ FEW = 3
 """Launches that an island must win to be left where it is without a closer look."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why an accelerator does not run a node.
 
@@ -32,7 +34,7 @@ class Refusal:
     origin: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """A piece of a model's graph.
 
@@ -44,7 +46,7 @@ class Piece:
     share: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """Where a node of the model runs, and why.  macs: the products that it asks for."""
 
@@ -55,7 +57,7 @@ class Placement:
     macs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The pieces in the order they run, and where each node of the model runs."""
 
@@ -63,7 +65,7 @@ class Plan:
     placements: tuple[Placement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Costs:
     """Estimates, in seconds.
 
@@ -78,7 +80,7 @@ class Costs:
     byte: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """Where nodes run: the level of each, by its number.  The accelerator's are odd."""
 

@@ -1,7 +1,9 @@
 """Patterns, and the driver that applies them until none matches."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import GraphError
 from .ir import Graph, GraphBuilder, Node
@@ -16,7 +18,7 @@ REACH = 3
 """Nodes that a pattern looks back at, one before the other, if it does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewriter:
     """The graph as a pattern sees it, before this round, and a place for new nodes.
 
@@ -39,7 +41,7 @@ Pattern = Callable[[Rewriter, Node], str | None]
 output, or None when the node stays.  The replacement has the type of the output."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewriting:
     """A pass of patterns alone; the result is the graph itself when nothing matches."""
 

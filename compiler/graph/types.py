@@ -1,7 +1,8 @@
 """Types of tensors."""
 
-from dataclasses import dataclass
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from ..errors import GraphError
@@ -15,7 +16,7 @@ MOST_ELEMENTS = 1 << 40
 """Elements of the largest tensor: more than any memory holds, yet no product of sizes overflows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorType:
     """Shape and element type."""
 

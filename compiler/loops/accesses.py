@@ -1,7 +1,9 @@
 """Every access of a statement to a buffer, with what holds where it happens."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from .affine import Linear
@@ -19,7 +21,7 @@ MOST_PLACES = 512
 """Branches of the selects of one statement that are told apart."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@frozen(eq=False)
 class Access:
     """A load, a store, an update, or the region of an intrinsic's operand.
 
@@ -74,7 +76,7 @@ def accesses(
     return collector.found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     loops: tuple[For, ...]
     simplifier: Simplifier

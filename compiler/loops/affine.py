@@ -8,7 +8,8 @@ Index arithmetic is taken not to overflow int64.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from .expressions import Binary, BinaryFunction, Constant, Expr, Unary, UnaryFunction, Variable
@@ -18,7 +19,7 @@ from .traverse import fold
 __all__ = ["Linear", "linear"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linear:
     """``constant + sum(coefficient * atom)``; no coefficient is 0, ``terms`` never changes."""
 

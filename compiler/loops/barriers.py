@@ -15,8 +15,10 @@ uses those of another thread, ``targets/gpu`` refuses it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import GraphError
 from .accesses import Access, accesses
@@ -36,7 +38,7 @@ MANY = 2
 """Waits after which nothing that began before them goes on: one that ends all counts as two."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Phase:
     """A nest over threads, and the loops around it inside of the block."""
 
@@ -44,7 +46,7 @@ class _Phase:
     around: tuple[For, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Phases:
     """first: nests before any barrier.  last: after the last one.  divided: there is a barrier.
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dovetail.isa.frozen import frozen
+
 from .accesses import Access
 from .affine import Linear
 from .bounds import ANY, Interval
@@ -80,7 +82,7 @@ def may_meet(first: Access, second: Access, orders: Mapping[str, Order]) -> bool
     return _System(first, second, chosen).is_open()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Key:
     """An unknown: an atom in the first instance, in the second, in both, or the difference."""
 

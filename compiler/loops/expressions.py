@@ -12,9 +12,11 @@ not chosen is not done.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Union
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from ..errors import GraphError
@@ -77,7 +79,7 @@ SCRATCHPADS: Mapping[Scope, tuple[DType, ...]] = {
 """The accelerator's memories, and the element types that each holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """An array of ``shape`` elements of ``dtype``, row-major; ``()`` is one element.
 
@@ -134,7 +136,7 @@ class _Arithmetic:
     __or__ = _operator(BinaryFunction.OR)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant(_Arithmetic):
     """``value`` as ``dtype``."""
 
@@ -142,7 +144,7 @@ class Constant(_Arithmetic):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable(_Arithmetic):
     """A loop variable, or the name a ``Let`` gives to a value."""
 
@@ -150,7 +152,7 @@ class Variable(_Arithmetic):
     dtype: DType = DType.INT64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load(_Arithmetic):
     """An element of a buffer.  Raises GraphError for a wrong number of indices."""
 
@@ -170,7 +172,7 @@ class Load(_Arithmetic):
         return self.buffer.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary(_Arithmetic):
     """``function(operand)``."""
 
@@ -184,7 +186,7 @@ class Unary(_Arithmetic):
         object.__setattr__(self, "dtype", dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary(_Arithmetic):
     """``function(left, right)``.  Raises GraphError for operands of two dtypes."""
 
@@ -204,7 +206,7 @@ class Binary(_Arithmetic):
         object.__setattr__(self, "dtype", dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select(_Arithmetic):
     """``chosen if condition else other``.  Raises GraphError for operands of wrong dtypes."""
 
@@ -223,7 +225,7 @@ class Select(_Arithmetic):
         object.__setattr__(self, "dtype", self.chosen.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MultiplyAdd(_Arithmetic):
     """``left * right + addend`` of float32, rounded once.  Raises GraphError for other dtypes."""
 
@@ -242,7 +244,7 @@ class MultiplyAdd(_Arithmetic):
         return DType.FLOAT32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast(_Arithmetic):
     """``operand`` converted to ``dtype``, as C does; float to integer truncates."""
 
@@ -250,7 +252,7 @@ class Cast(_Arithmetic):
     operand: "Expr"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bitcast(_Arithmetic):
     """The bits of ``operand`` read as ``dtype``, of the same size."""
 

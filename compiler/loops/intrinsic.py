@@ -1,7 +1,8 @@
 """Intrinsics: instructions of a target, declared by what they mean."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import GraphError
 from .expressions import Buffer
@@ -32,7 +33,7 @@ WAIT_BEFORE = "wait_before"
 """As ``WAIT``, for what began before the last one of either: what began since goes on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intrinsic:
     """An instruction and its meaning: a loop program over its parameters.
 

@@ -13,9 +13,10 @@ that reads with ``Store`` what an earlier iteration wrote.  A ``For`` runs its v
 ``extent - 1``.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Union
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import GraphError
 from .expressions import BinaryFunction, Buffer, Expr, Variable, as_index
@@ -74,14 +75,14 @@ REDUCTIONS = frozenset(
 """Functions that ``Update`` may combine with."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Statements, one after the other."""
 
     statements: tuple["Stmt", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class For:
     """``extent`` iterations of ``body``; an extent may be an expression of outer variables.
 
@@ -95,7 +96,7 @@ class For:
     annotations: tuple[tuple[str, int | str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class While:
     """``body`` again and again while ``condition``, tested first, holds."""
 
@@ -103,7 +104,7 @@ class While:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If:
     """``then`` where ``condition`` holds, else ``otherwise``."""
 
@@ -112,7 +113,7 @@ class If:
     otherwise: "Stmt | None" = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allocate:
     """A buffer for ``body``; it holds anything at first."""
 
@@ -120,7 +121,7 @@ class Allocate:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Let:
     """``variable`` stands for ``value``, evaluated once, in ``body``."""
 
@@ -129,7 +130,7 @@ class Let:
     body: "Stmt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """``buffer[indices] = value``.  Raises GraphError for wrong indices or dtype."""
 
@@ -141,7 +142,7 @@ class Store:
         _check_write(self.buffer, self.indices, self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Update:
     """``buffer[indices] = function(buffer[indices], value)``.
 
@@ -162,7 +163,7 @@ class Update:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """A box of a buffer: in each dimension its first index and its size."""
 
@@ -171,7 +172,7 @@ class Region:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Invoke:
     """An intrinsic, which means what its declaration says, on regions in the order of it."""
 
@@ -182,7 +183,7 @@ class Invoke:
 Stmt = Union[Block, For, While, If, Allocate, Let, Store, Update, Invoke]  # noqa: UP007
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """inputs: read only.  outputs: written whole.  No two of them overlap in memory."""
 

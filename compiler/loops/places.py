@@ -5,7 +5,8 @@ for; where this does not show that iterations keep apart, those may.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from .affine import linear
 from .expressions import Buffer, Constant, Expr, Variable
@@ -16,7 +17,7 @@ from .traverse import loads, own_expressions, walk
 __all__ = ["Place", "Places", "places"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """An element of a buffer, or a box: ``sizes`` from ``index`` on."""
 
@@ -26,7 +27,7 @@ class Place:
     writes: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Places that a statement touches, in buffers that are not allocated in it.
 

@@ -1,7 +1,8 @@
 """The boxes of buffers that accesses touch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from .accesses import Access
 from .affine import Linear
@@ -12,7 +13,7 @@ from .traverse import expressions, variables
 __all__ = ["Box", "box_of", "covers"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """In each dimension the first index, a form in outer variables, and the size."""
 

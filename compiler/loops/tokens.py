@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from ..errors import GraphError
@@ -19,7 +20,7 @@ TOKEN = re.compile(
 """The printer puts a space after a subtraction's sign, so that no number starts with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     kind: str
     text: str

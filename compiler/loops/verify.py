@@ -1,7 +1,9 @@
 """The rules that every loop program keeps, and the first one that a program breaks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from ..errors import GraphError
@@ -78,7 +80,7 @@ def verify(
     verifier.races(function.body, Bounds())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scope:
     buffers: Mapping[str, Buffer]
     variables: Mapping[str, DType]

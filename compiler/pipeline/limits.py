@@ -11,6 +11,8 @@ from math import inf, prod
 from pathlib import Path
 from time import monotonic
 
+from dovetail.isa.frozen import frozen
+
 from ..errors import CompileLimitError
 
 __all__ = ["Budget", "Limits", "Watch"]
@@ -25,7 +27,7 @@ PAGE_BYTES = resource.getpagesize()
 RESIDENT = Path("/proc/self/statm")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """steps: nodes of the model that are converted, in bodies and functions each time again, and
     constants that are made.

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Generic, Protocol, TextIO, TypeVar
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.files import write_whole
 
 __all__ = ["Dump", "Observer", "Pass", "Pipeline", "Times", "Verify"]
@@ -35,7 +36,7 @@ class Observer(Protocol[IR_contra]):
         """``before`` is ``after`` when the pass changed nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipeline(Generic[IR]):
     """Passes in the order they run, and who looks on."""
 
@@ -54,7 +55,7 @@ class Pipeline(Generic[IR]):
         return ir
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verify(Generic[IR]):
     """Checks the IR after each pass that changed it."""
 

@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["ChildProcess", "Raised", "Ready", "serve_parent"]
 
@@ -22,12 +23,12 @@ WORKER = f"{__package__}.worker"
 _PR_SET_PDEATHSIG = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ready:
     """The first answer of a process: it has started."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """The answer to an argument that could not be read, or for which the function raised."""
 
@@ -35,7 +36,7 @@ class Raised:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChildProcess:
     """A process that calls a function, and the socket to it: arguments go in, results come out."""
 

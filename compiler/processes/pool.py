@@ -3,10 +3,11 @@
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from math import inf
 from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import CompilerError
 from .child_process import ChildProcess, Raised, Ready
@@ -22,14 +23,14 @@ HOPELESS = 4
 """Processes that died or hung one after the other, before any has answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lost:
     """The fate of a process that had an argument, in words."""
 
     how: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Running(Generic[Name]):
     """until: when it has taken too long."""
 

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
+
 from ..dtypes import DType
 from ..graph.ir import Graph, Node
 from ..loops.expressions import Binary, BinaryFunction, Buffer, Variable
@@ -37,7 +39,7 @@ class Kernel(Protocol):
         """Tensors that it computes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lowering:
     """Parts of a program's lowering that depend on the target.
 

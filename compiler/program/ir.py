@@ -5,11 +5,13 @@ back, ``verify`` checks it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Union
 
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import GraphError
 from ..loops.expressions import Buffer
@@ -42,7 +44,7 @@ class Origin(StrEnum):
     """In a loop on threads: the thread's own part of the memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stride:
     """Addition of a loop to an address: ``bytes`` in each iteration; alternating: in odd ones only.
 
@@ -54,7 +56,7 @@ class Stride:
     alternating: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A byte of the ``number``-th input, output or constant, or of the memory.
 
@@ -71,7 +73,7 @@ class Place:
         return replace(self, offset=self.offset + offset)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """A tensor, and the place where it, or the part of it that is meant, begins."""
 
@@ -83,7 +85,7 @@ class Operand:
         return Operand(self.tensor, place)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A call of ``function``.
 
@@ -96,7 +98,7 @@ class Call:
     origins: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """``calls`` again and again, ``count`` times at most; then ``last``, once.
 
@@ -131,7 +133,7 @@ class Loop:
 Item = Union[Call, Loop]  # noqa: UP007
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """Calls and loops, in order.
 

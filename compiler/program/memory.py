@@ -1,14 +1,14 @@
 """Places in one block of memory for tensors that live at different times."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.native.program import ALIGNMENT
 
 __all__ = ["MemoryPlan", "aligned", "plan_apart", "plan_memory"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPlan:
     """offsets: of each tensor in the block.  bytes: the size of the block, its peak."""
 

@@ -6,6 +6,8 @@ A step is a call of a function, or a loop over the steps of a graph of its own.
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
+
 from ..graph.groups import group_nodes
 from ..graph.ir import Graph, Node
 from ..graph.operators.movement import Reshape
@@ -24,7 +26,7 @@ LEAST_SHARED = 1 << 16
 """Work of a loop that is worth threads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A call of ``function`` on tensors; origins: the model's nodes it computes."""
 
@@ -34,7 +36,7 @@ class Step:
     origins: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repetition:
     """A loop over the steps of ``body``; nested: it is in another one.
 

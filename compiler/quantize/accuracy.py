@@ -1,9 +1,10 @@
 """Quality of a model on labelled samples, float against int8."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import CalibrationError
 from ..graph.ir import Array
@@ -21,7 +22,7 @@ labels.
 PLACES = {"top-1": 1, "top-5": 5}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """Metrics by name, the one that counts first; none without labels.
 

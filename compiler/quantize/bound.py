@@ -1,14 +1,15 @@
 """The fewest layers in float with which a loss stays within a bound."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import CalibrationError
 
 __all__ = ["Bounded", "keep_within"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounded:
     """keep: layers in float.  drop: what is lost with them.  tried: how many mixtures were run."""
 

@@ -6,10 +6,11 @@ Source: M. Nagel et al., "Data-Free Quantization through Weight Equalization and
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["FIXED", "LayerRanges", "channel_factors"]
 
@@ -24,7 +25,7 @@ Ids = NDArray[np.int64]
 Real = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerRanges:
     """The largest magnitude of a layer's weights from each input channel to each output channel.
 

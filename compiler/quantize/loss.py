@@ -1,10 +1,11 @@
 """Losses of each tensor and each layer's weights, and the order in which layers become float."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Kind", "Loss", "worst_first"]
 
@@ -16,7 +17,7 @@ class Kind(StrEnum):
     WEIGHTS = "weights"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loss:
     """The loss where one thing alone is int8, and everything else float.
 

@@ -1,7 +1,8 @@
 """Inputs of a float model, and one set of values for them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import CalibrationError
 from ..graph.ir import Array
@@ -12,7 +13,7 @@ Sample = Mapping[str, Array]
 """An array by input, of the input's shape and element type."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """An input of the model; a batch that is not fixed counts as 1.
 

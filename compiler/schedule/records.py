@@ -1,7 +1,9 @@
 """Schedules that were found by search, as compilation uses them: by what they are for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["NO_RECORDS", "KernelRecord", "Records", "StaleRecordWarning"]
 
@@ -10,14 +12,14 @@ class StaleRecordWarning(UserWarning):
     """A record does not suit the loops that the compiler makes now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRecord:
     """The steps of a group's schedule, as JSON values (``schedule/steps/trace.py``)."""
 
     steps: tuple[Mapping[str, object], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Records:
     """kernels: by the keys of groups.  tiles: of convolutions by their keys, Winograd's tile, 0 for
     direct products (``graph/keys.py``).

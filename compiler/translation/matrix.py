@@ -1,10 +1,9 @@
 """GEMM on symbols."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dovetail.isa.footprint import nest
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm
 from dovetail.isa.memories import Memory
 
@@ -15,7 +14,7 @@ from .symbols import Array, integers, is_constant, write
 __all__ = ["gemm"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sums:
     """How iterations add up: those that are ``first`` discard all before them at their address.
 

@@ -1,8 +1,8 @@
 """Validation of a module's programs against the model that it was compiled from."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.accelerator.part import AcceleratorPart
 from dovetail.runtime.module import Module
 
@@ -17,7 +17,7 @@ from .validate import Validated, validate
 __all__ = ["ValidatedPart", "validate_module"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValidatedPart:
     """A part of a module, by its number; found: None for one that no accelerator runs."""
 

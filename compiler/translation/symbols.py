@@ -9,7 +9,6 @@ interpretation: Gulwani and Necula, POPL 2003.)
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Rounding
 from dovetail.isa.requantize import requantize, requantize_fixed
 
@@ -56,7 +56,7 @@ TURNED = -1 - BYTES
 """Each byte with all bits turned."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbols:
     """A tensor of symbols; the arrays are of one shape.
 
@@ -75,7 +75,7 @@ class Symbols:
         return Symbols(move(self.values), move(self.roots), move(self.tables))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameters:
     """Words of PAR for results, however they are rounded: int32 and float32.
 

@@ -1,11 +1,12 @@
 """Proof that the program of an accelerator's part computes its graph, for every input."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.runtime.accelerator.host_steps import (
     Halves,
@@ -29,7 +30,7 @@ from .symbols import Array, Symbols, constants, fresh, function
 __all__ = ["Validated", "validate"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Validated:
     """Result of a validation.  instructions, elements: of the program, of its outputs."""
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.module import Module
 from dovetail.runtime.session import run
 from dovetail.vta_sim.timing import time_program
@@ -50,7 +51,7 @@ LAYERS = 96
 """Layers that the features have room for; further ones count in the sums only."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanJob:
     """See Job; plan: the candidate's text, None for the default."""
 
@@ -206,7 +207,7 @@ class PlanProblem:
         return self._plans[candidate]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AcceleratorSubject:
     """The plan of one network."""
 

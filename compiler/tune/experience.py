@@ -6,12 +6,13 @@ to base 2 of the cost of each over that of its kernel's median.
 
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from .features import LENGTH
 from .problem import Features
@@ -30,7 +31,7 @@ WORST = 3.0
 """The largest target, and minus the least: what is beyond is all alike."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Experience:
     """rows: float32[N, features].  targets: float32[N]."""
 

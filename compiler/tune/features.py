@@ -5,11 +5,12 @@ program by sums.  Sizes are logarithms to base 2 of one more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import log2, prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..loops.expressions import Binary, BinaryFunction, Constant, Expr, Load, Select, Variable
 from ..loops.ir import Allocate, For, Function, If, Invoke, Let, LoopKind, Stmt, Store, Update
@@ -32,7 +33,7 @@ MULTIPLY_ADDS, LOADS, LATENCY = 2, 2, 4
 Loop = tuple[str, int, LoopKind]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Access:
     """strides: in bytes, by loop variable."""
 
@@ -40,7 +41,7 @@ class _Access:
     strides: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Leaf:
     """A statement without a body, and the loops around it, outermost first."""
 

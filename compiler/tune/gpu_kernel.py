@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.devices import open_device
 from dovetail.runtime.gpu.run import ReadyPart
 
@@ -133,7 +134,7 @@ def _candidate(choice: Choice) -> Candidate:
     return Candidate.of(asdict(choice))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuKernelJob:
     """See Job; target, device: their names; candidate: its text."""
 

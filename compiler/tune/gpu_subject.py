@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.devices import open_device
 from dovetail.runtime.parts import target_kind
 
@@ -24,7 +24,7 @@ from .subject import JOB_SECONDS, Entry
 __all__ = ["GpuSubject", "gpu_subject"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuSubject:
     """kernels: by key.  calls: of each in one run.  hardware: what the driver calls the device."""
 

@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ..graph.groups import group_nodes
 from ..graph.ir import Graph, Node
@@ -28,7 +30,7 @@ from ..targets.cpu.recorded import recorded_kernel, schedule_kernel
 __all__ = ["Kernel", "Place", "Setting", "kernels_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """Target of the code: as of LlvmOptions."""
 
@@ -63,7 +65,7 @@ def _compiler_digest() -> str:
     return digest.hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A group of nodes as a graph of its own; constants except for scalars are inputs.
 
@@ -105,7 +107,7 @@ def _unpacked(parts: tuple[Any, ...], key: str, title: str, cold: frozenset[str]
     return Kernel(Graph(*parts), key, title, cold)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A kernel where a graph calls it.
 

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..checking.kernels import compare
 from ..errors import ScheduleError
@@ -39,7 +40,7 @@ FLOAT_ERROR, WINOGRAD_ERROR = 1e-5, 5e-5
 """Largest difference from the default's results, over the largest result."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelJob:
     """See Job; candidate: its text.  cache: folder of machine code; None for none."""
 
@@ -76,7 +77,7 @@ def _options(setting: Setting, cache: Path | None) -> LlvmOptions:
     return LlvmOptions(setting.level, setting.threads, jobs=1, cache=cache)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A kernel that is not compared: its key says which it is."""
 

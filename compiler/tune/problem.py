@@ -3,18 +3,19 @@
 import json
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Candidate", "Features", "Job", "Measured", "Problem"]
 
 Features = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """One way to do it, as canonical JSON text, so that equal ones are equal."""
 
@@ -32,7 +33,7 @@ class Candidate:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """Measurement of a candidate; cost: in the problem's unit, None when it failed.
 

@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
+
 from .model import CostModel
 from .problem import Candidate, Features, Measured, Problem
 
@@ -28,7 +30,7 @@ TRIES = 8
 """Candidates that are made at most for each that is new."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Made:
     """features: what the model knows of it.  program: what it comes to."""
 

@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ..loops.expressions import Constant, Scope
 from ..loops.ir import Allocate, For, Function, If, Let, LoopKind, Stmt
@@ -21,7 +23,7 @@ VECTOR = 64
 """Iterations of a loop that may become a vector without being split."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """A loop; inner: the serial loop that is alone in it, if there is one.  depth: loops around."""
 

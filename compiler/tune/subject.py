@@ -1,8 +1,10 @@
 """Subjects of tuning: a model's kernels on a CPU, or a network's plan on the accelerator."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
+
+from dovetail.isa.frozen import frozen
 
 from ..front.stored import StoredModel
 from ..front.table import open_model
@@ -79,7 +81,7 @@ class Subject(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuSubject:
     """The kernels of a model."""
 

@@ -1,9 +1,11 @@
 """Decisions about a kernel's sums: their register tiles and the orders of loops."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TypeVar
+
+from dovetail.isa.frozen import frozen
 
 from ..loops.expressions import Constant
 from ..loops.ir import Function
@@ -23,7 +25,7 @@ SPILLED = 1.25
 """Register tiles that are larger than this times the registers are never drawn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiles:
     """The tiles of one sum.
 
@@ -100,7 +102,7 @@ class Tiles:
         return found if prod(n for _, n in found) <= self.registers * SPILLED else tiles
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """Number of rows of Winograd's tiles that go through all their steps at a time, of ``most``."""
 

@@ -7,9 +7,11 @@ import contextlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import TuneError
 from .problem import Candidate, Measured
@@ -19,7 +21,7 @@ __all__ = ["Trial", "TrialFile", "read_trials"]
 TRIALS, DAMAGED = "trials.jsonl", "damaged.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """A candidate for the problem ``key`` of a setting, and what came of it.
 

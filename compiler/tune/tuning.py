@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dovetail.isa.frozen import frozen
+
 from ..errors import TuneError
 from ..processes.folder_lock import locked
 from ..schedule.record_files import write_entries
@@ -36,7 +38,7 @@ SEEDS, WORTH_AGAIN = 4, 0.98
 """Candidates of a problem that were good with another compiler, and what is good."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """seconds, trials: after which it ends; None for no limit.  workers: processes that measure.
 
@@ -72,7 +74,7 @@ class Progress:
     whole: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuned:
     """entries: the records that were written.  notes: what did not go as asked for."""
 

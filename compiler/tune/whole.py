@@ -3,13 +3,13 @@
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.session import Session
 
 from ..driver import compile_model
@@ -34,7 +34,7 @@ ERROR = 1e-4
 """Largest difference of results, over the largest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeJob:
     """See Job.  before, after: records, of the baseline and of what is tried."""
 

@@ -1,10 +1,11 @@
 """Steps that the host takes before and after a launch, as a module holds them."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from .. import host
 from ..errors import ModuleError
@@ -28,7 +29,7 @@ MOST_ROWS = 1 << 16
 """More rows than an image has."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantize:
     """float32 to int8 (``host.quantize``)."""
 
@@ -43,7 +44,7 @@ class Quantize:
         return host.quantize(x, self.scale, self.zero_point)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dequantize:
     """int8 to float32 (``host.dequantize``)."""
 
@@ -58,7 +59,7 @@ class Dequantize:
         return host.dequantize(x, self.scale, self.zero_point)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Softmax:
     """int8 to int8 over the last dimension (``host.softmax``)."""
 
@@ -76,7 +77,7 @@ class Softmax:
         return host.softmax(x, self.x_scale, self.x_zero_point, self.scale, self.zero_point)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shift128:
     """uint8 to int8 by subtracting 128, or back; ``to`` is "int8" or "uint8"."""
 
@@ -91,7 +92,7 @@ class Shift128:
         return host.shift128(x, self.to)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reshape:
     """The same elements in another shape."""
 
@@ -107,7 +108,7 @@ class Reshape:
             ) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transpose:
     """Dimension ``permutation[n]`` becomes dimension ``n``."""
 
@@ -123,7 +124,7 @@ class Transpose:
         return np.ascontiguousarray(x.transpose(self.permutation))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """Some pixels of an image, ``size`` from ``start`` on, ``steps`` apart, and some channels."""
 
@@ -144,7 +145,7 @@ class Select:
             ) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """One image of a batch: that of number ``place``."""
 
@@ -157,7 +158,7 @@ class Image:
         return x[self.place : self.place + 1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Halves:
     """Rows of an image from row ``-above`` down, and beside them, as more channels, rows from
     ``last`` up; ``fill`` where the image has none.

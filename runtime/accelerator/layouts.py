@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
+
 __all__ = ["GridLayout", "ImageLayout", "Memories", "OwnWindows", "TensorPlace"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnWindows:
     """Windows of an image's rows that share no bytes in DRAM, as the host cuts them out.
 
@@ -19,7 +21,7 @@ class OwnWindows:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageLayout:
     """Rows of an image's bytes, ``pitch`` apart; words are windows of them.
 
@@ -40,7 +42,7 @@ class ImageLayout:
     plane_blocks: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridLayout:
     """Pixels of an image of ``height`` x ``width`` from ``start`` on, ``steps`` apart."""
 
@@ -79,7 +81,7 @@ class TensorPlace:
     image: ImageLayout | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memories:
     """Where the instructions of a program put things.
 

@@ -1,12 +1,12 @@
 """A part of a module that an accelerator runs: one program, and how the host serves it."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.program import program_from_bytes
 
@@ -32,7 +32,7 @@ __all__ = [
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """A tensor of int8 as ``[channel blocks, height, width, lanes]``; channels beyond the last are
     ``fill``.
@@ -64,7 +64,7 @@ class Blocks:
         return pack(x, self.lanes, self.fill)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """An image int8[1, H, W, C] as ``rows`` rows of pixels, ``pitch`` bytes apart.
 
@@ -115,7 +115,7 @@ class Rows:
         return pack_windows(x, self.pitch, self.transposed, window, windows, self.fill)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartInput:
     """A tensor that the part takes, the steps the host takes with it, and its place then."""
 
@@ -148,7 +148,7 @@ class PartInput:
         dram[self.address : self.address + found.size] = found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartOutput:
     """A tensor that the part gives: the place of its int8 of ``shape``, and the steps after.
 
@@ -208,7 +208,7 @@ class PartOutput:
         return x
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerFigures:
     """A layer: name, operators, multiply-accumulates, DRAM bytes, cycles, and its schedule.
 
@@ -230,7 +230,7 @@ class LayerFigures:
             raise ModuleError(f"layer {self.name!r} has figures below 0")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AcceleratorPart:
     """A program for an accelerator.
 

@@ -2,13 +2,13 @@
 
 import threading
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.errors import ProgramError
 from dovetail.isa.footprint import dram_rows
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Store
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.link import GRAIN
@@ -27,7 +27,7 @@ OFFSETS = {register.name: register.offset for register in REGISTERS}
 POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoardName:
     """``board:MODEL@PORT``, or ``board:MODEL@PORT,BAUD``.  The port of ``pynq`` is a file."""
 

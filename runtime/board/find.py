@@ -1,11 +1,11 @@
 """Finding the boards that are plugged in."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from serial.tools import list_ports
 
 from dovetail.isa.configs import CONFIGS
+from dovetail.isa.frozen import frozen
 from dovetail.isa.registers import IDENTITY, REGISTERS, VERSION
 
 from ..errors import DeviceError
@@ -21,7 +21,7 @@ PATIENCE, TRIES = 0.1, 2
 IDENTITY_OFFSET = next(register.offset for register in REGISTERS if register.name == "ID")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundBoard:
     """A serial port, and what answers there.
 

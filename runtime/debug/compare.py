@@ -1,13 +1,13 @@
 """Every byte of every activation as it is written, against what it ought to be."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.state import MachineState
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Expected = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A byte that an instruction wrote, and that ought to be another.
 

@@ -1,11 +1,11 @@
 """Where a machine, the RTL, first departs from what its instructions mean."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 from dovetail.isa.state import MachineState
 
@@ -21,7 +21,7 @@ AT_ONCE = 16
 """Snapshots of one run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """A word that an instruction left wrong, first seen when the run stands at ``position``.
 

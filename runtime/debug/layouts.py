@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
+
 from ..accelerator.layouts import TensorPlace
 from ..accelerator.part import AcceleratorPart
 from ..errors import ModuleError
@@ -16,7 +18,7 @@ __all__ = ["Elements", "Frame", "Record", "TensorLayout", "read_record"]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elements:
     """The element of each lane of some words: int64[n, lanes] each.
 
@@ -132,7 +134,7 @@ class TensorLayout(TensorPlace):
         return block, row + self.halo[0], column + self.halo[1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """Element ``origin`` (block, row, column; halo included) of ``tensor`` is at ``word``.
 
@@ -152,7 +154,7 @@ class Frame:
         return block + self.origin[0], row + self.origin[1], column + self.origin[2]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """A module's memory: its tensors, and by instruction, the part of them that it writes, or the
     constant that it loads: name and place.

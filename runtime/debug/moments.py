@@ -1,11 +1,11 @@
 """A run as a list of moments: instructions are queued, start and end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.launch import LaunchResult
 from dovetail.isa.memories import Unit
@@ -26,7 +26,7 @@ class Event(IntEnum):
     """It gives its tokens and its banks back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """An event of instruction ``index`` in a ``cycle``."""
 

@@ -1,9 +1,10 @@
 """Races: instructions that read what, in the order of the program, is not theirs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from .moments import steps_of
 from .session import InstructionInfo, Session
@@ -12,7 +13,7 @@ from .shadow import Seen, Shadow, Space
 __all__ = ["Race", "first_race"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Race:
     """``reader`` read a word that ``found`` had written last; in the program that is ``expected``.
 

@@ -1,7 +1,6 @@
 """A run that is looked into."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.launch import Launch, LaunchResult
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.registers import ErrorCode
@@ -35,7 +35,7 @@ from .walk import Walk, listed
 __all__ = ["InstructionInfo", "Session", "Writer"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionInfo:
     """One instruction; cycles, -1 for what never was."""
 
@@ -48,7 +48,7 @@ class InstructionInfo:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """Who wrote a word last: None for nobody; and its element and tensor, where known."""
 

@@ -1,7 +1,6 @@
 """A shadow of a run's memories: who wrote each word, from where, and its tensor's element."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from dovetail.isa.footprint import (
     scratchpad_reads,
     scratchpad_writes,
 )
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory, Unit
 
@@ -72,7 +72,7 @@ class Footprints:
         return np.unique(starts[:, None] // lanes + np.arange(size // lanes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """Places that an instruction read, and the instruction that had written each; -1 for none."""
 

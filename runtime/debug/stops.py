@@ -2,10 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory, Unit
 
@@ -16,7 +16,7 @@ from .shadow import Footprints, Space
 __all__ = ["AtCycle", "AtInstruction", "AtLayer", "AtToken", "Run", "Stop", "Watch", "positions"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """Facts about a run that are known beforehand.
 
@@ -31,7 +31,7 @@ class Run:
     lanes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtInstruction:
     """Just before an instruction is queued or starts, or just after it ended."""
 
@@ -43,7 +43,7 @@ class AtInstruction:
         return f"instruction {self.index} {words[self.event]}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtCycle:
     """After all that happens up to a cycle, that one included."""
 
@@ -53,7 +53,7 @@ class AtCycle:
         return f"cycle {self.cycle}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtLayer:
     """Before the first instruction of a layer starts, or after the last one ended."""
 
@@ -64,7 +64,7 @@ class AtLayer:
         return f"layer {self.layer} {'end' if self.end else 'start'}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtToken:
     """After ``giver`` gave ``taker`` a token: the one of that number, from 1 on, or any."""
 
@@ -77,7 +77,7 @@ class AtToken:
         return f"token {self.giver.name.lower()} {self.taker.name.lower()}{which}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watch:
     """Words ``first`` to ``last`` of a scratchpad, or bytes of DRAM.
 

@@ -1,13 +1,13 @@
 """Memories as typed tensors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.footprint import dram_word_bytes
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory
 from dovetail.isa.short_form import from_short
@@ -30,7 +30,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """Words of a scratchpad; arrays by name: its own, for PAR "bias" and "scale".
 
@@ -61,7 +61,7 @@ def view_words(state: MachineState, memory: Memory, address: int, count: int) ->
     return Words(memory, address, arrays)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorView:
     """A tensor as it is now.
 
@@ -139,7 +139,7 @@ def _from_dram(
     _put(values, present, layout.elements(*layout.dram_place(starts)), data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantPart:
     """The part of a constant that one LOAD fetches; ``place``: along each axis that is cut.
 
@@ -155,7 +155,7 @@ class ConstantPart:
     on_chip: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A constant of a layer, part by part, in the order in which they are loaded.
 

@@ -1,9 +1,9 @@
 """Units, queues, tokens and banks between two moments of a run, and what waits for what."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Unit
 
@@ -14,7 +14,7 @@ __all__ = ["Issue", "UnitStatus"]
 READ, WRITE, SUMS = "ACT read bank", "ACT write bank", "ACC bank"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitStatus:
     """State of a unit.
 

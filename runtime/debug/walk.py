@@ -1,7 +1,6 @@
 """Going through a run, in both directions, and stopping on the way."""
 
-from dataclasses import dataclass
-
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Unit
 
 from ..errors import InputError
@@ -11,7 +10,7 @@ from .stops import AtCycle, AtInstruction, AtLayer, AtToken, Run, Stop, position
 __all__ = ["Place", "Walk", "listed"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a run stands.
 

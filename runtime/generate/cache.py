@@ -10,12 +10,13 @@ Models say in three ways what a run adds to a cache of N positions (exporters di
   Where that axis is open, it starts empty and grows.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModuleError
 from ..tensors import TensorSignature
@@ -31,7 +32,7 @@ class Update(Enum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cache:
     """An input that keeps results of earlier runs, and the output that adds to it.
 

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModuleError
 from ..tensors import TensorSignature
@@ -20,7 +22,7 @@ AGES = (
 """Words that the names of a cache's input and output do not share."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """Names of a model's tensors that the user gives; None, and caches not listed, are found.
 
@@ -34,7 +36,7 @@ class Named:
     caches: tuple[tuple[str, str, int | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roles:
     """token: int[1], of any number of axes.  position, mask: None where the model has none.
 

@@ -1,7 +1,8 @@
 """Finding the GPUs of this machine, and what else speaks their languages."""
 
-from dataclasses import dataclass
 from importlib import import_module
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import DeviceError
 
@@ -16,7 +17,7 @@ KINDS = {
 NEEDED = ("pyopencl", "wgpu")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundGpu:
     """device: its name for ``--device``.  hardware: what the driver calls it."""
 

@@ -1,8 +1,9 @@
 """Parts of modules that are kernels of a GPU, and the list of their launches."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModuleError
 from ..manifest import Content
@@ -50,7 +51,7 @@ class KernelEntry(NamedTuple):
     shared_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """The ``kernel``-th kernel, on the buffers that begin at ``places``."""
 
@@ -58,7 +59,7 @@ class Launch:
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeat:
     """The following ``body`` steps, ``count`` times at most; then ``last`` more, once.
 
@@ -80,7 +81,7 @@ class Repeat:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuPart:
     """Kernels for a GPU.
 

@@ -1,7 +1,8 @@
 """Parts of modules that are models, which this CPU compiles as they run."""
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from dovetail.isa.frozen import frozen
 
 from ..manifest import Content
 from ..tensors import TensorSignature
@@ -9,7 +10,7 @@ from ..tensors import TensorSignature
 __all__ = ["ModelPart"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelPart:
     """An ONNX model that is compiled for the shapes and values it is given.
 

@@ -1,7 +1,8 @@
 """Parts of modules that are machine code for a CPU."""
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModuleError
 from ..manifest import Content
@@ -31,7 +32,7 @@ class Constant(NamedTuple):
         return count * (WIDTHS.get(self.dtype) or int(bits) // 8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuPart:
     """Machine code for a CPU.
 

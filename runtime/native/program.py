@@ -6,11 +6,12 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import ModuleError, WorkLimitError, WorkspaceError
 from .image import Image, LoadedImage
@@ -28,7 +29,7 @@ HUGE_BYTES = 4 << 20
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramCode:
     """Machine code of a program that is not loaded yet.
 

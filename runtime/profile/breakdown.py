@@ -1,10 +1,11 @@
 """Cause of each cycle of a layer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import islice
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
@@ -16,7 +17,7 @@ from .traffic import bus_spans
 __all__ = ["Breakdown", "break_down", "bus_cycles"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Breakdown:
     """Cycles of a layer; they add up to all of them.
 

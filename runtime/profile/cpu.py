@@ -3,12 +3,13 @@
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import DeviceError
 from ..native.content import array_type, load_program
@@ -28,7 +29,7 @@ USUAL_CACHES = {0: 32 << 10, 2: 1 << 20}
 """By the number that Linux has for it: bytes, where the system does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelProfile:
     """A call of a program.
 
@@ -46,7 +47,7 @@ class KernelProfile:
     misses: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuProfile:
     """Runs of a model on this CPU.
 

@@ -1,8 +1,9 @@
 """Why a layer takes as long as it does, in words that follow from its numbers."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 
 from .breakdown import Breakdown
 from .layers import LayerProfile
@@ -33,7 +34,7 @@ CAUSES = {
 """The fields of ``Breakdown`` as people read them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """summary: one sentence.  because: facts, the largest first.  tries: what may help."""
 

@@ -2,15 +2,15 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
 __all__ = ["Flow", "token_flows"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flow:
     """A token: the indices of the instruction that posted it and of the one that took it."""
 

@@ -1,9 +1,9 @@
 """Where the cycles of a run went, layer by layer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 
 from ..accelerator.part import LayerFigures
 from ..result import RunResult, Timeline
@@ -12,7 +12,7 @@ from .shares import busy_cycles, share_cycles
 __all__ = ["LayerProfile", "profile_layers"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerProfile:
     """One layer of a run.
 

@@ -5,13 +5,13 @@ the name of the bytes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import distinct, dram_rows, scratchpad_reads, scratchpad_writes
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
@@ -27,7 +27,7 @@ ROWS = 128
 """Parts of a scratchpad whose words are put together."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holding:
     """Words (DRAM: bytes) ``low`` to before ``high`` hold something that is still to be read.
 

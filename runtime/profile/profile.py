@@ -1,9 +1,8 @@
 """One run, explained: layers, their bounds, and what the program did."""
 
-from dataclasses import dataclass
-
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 
 from ..accelerator.part import AcceleratorPart, accelerator_parts
@@ -20,7 +19,7 @@ from .memory_map import Holding, memory_map
 __all__ = ["Profile", "make_profile"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartNames:
     """The number of a program's instructions, and names of data.
 
@@ -33,7 +32,7 @@ class PartNames:
     present: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """A run of a module on an accelerator; several programs follow each other.
 

@@ -5,15 +5,16 @@ for; when neither does, of the layer of the next instruction that one of them st
 program's last work are of its last layer.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
+
+from dovetail.isa.frozen import frozen
 
 from ..result import Ends, Timeline, TimelineEntry
 
 __all__ = ["Share", "busy_cycles", "share_cycles", "shared_spans", "unit_spans"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """Cycles from ``begin`` to before ``end``, of a layer.
 

@@ -8,7 +8,6 @@ earliest deadline first meets all deadlines that can be met on one machine).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction, Load, Store
 
 from ..result import Timeline
@@ -25,7 +25,7 @@ __all__ = ["bus_spans", "dram_traffic"]
 Series = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Transfer:
     """``work`` cycles of the bus that an instruction takes, from ``begin`` to before ``end``."""
 

@@ -1,13 +1,13 @@
 """Cycles of each unit: at work, waiting, without anything to do."""
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ..result import RunResult
 
 __all__ = ["UnitProfile", "profile_units"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitProfile:
     """One unit of a run; the four add up to its cycles.
 

@@ -15,12 +15,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..errors import DeviceError, RunError
 from ..inputs import check_inputs, name_inputs
@@ -40,7 +41,7 @@ KEPT = ("PATH", "LANG", "HOME", "DOVETAIL_CACHE", "LD_LIBRARY_PATH")
 """Environment variables of the process; none may be secret."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxLimits:
     """memory_bytes: address space, that of Python and NumPy included.  cpu_seconds: of all threads.
 

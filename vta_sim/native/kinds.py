@@ -1,12 +1,12 @@
 """Kinds of values in native code, and their types in LLVM."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, get_origin
 
 import llvmlite.ir as ir
 
 from dovetail.isa.formats import Format
+from dovetail.isa.frozen import frozen
 
 from .errors import TranslationError
 from .language import Record
@@ -52,26 +52,26 @@ class Scalar(Enum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayOf:
     """An array of elements of a NumPy type."""
 
     element: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowOf:
     """One row of an instruction table: a 64-bit slot for each field."""
 
     layout: Format
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelsOf:
     """Consecutive slots of a row: one field, level by level."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordOf:
     """A record: a 64-bit slot for each annotation."""
 
@@ -81,7 +81,7 @@ class RecordOf:
 Kind = Scalar | ArrayOf | RowOf | LevelsOf | RecordOf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """A value while code is emitted."""
 

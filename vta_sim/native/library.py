@@ -3,11 +3,11 @@
 import ctypes
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from dovetail import isa
+from dovetail.isa.frozen import frozen
 
 from .language import Native, Record
 
@@ -30,7 +30,7 @@ class Library:
         return int(prototype(self._addresses[function])(*values))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Substitute:
     """A native function that calls of another one mean.
 

@@ -6,9 +6,9 @@ A file for each kind of processor: a line of JSON, which says what is in it, the
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.native.host import host_flags
 from dovetail.runtime.native.image import Image, LoadedImage
 
@@ -21,7 +21,7 @@ SUFFIX = ".code"
 FOLDER = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shipped:
     """Functions by their names, for a core of ``lanes`` lanes, or 0 for any.
 

@@ -2,10 +2,12 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
+
+from dovetail.isa.frozen import frozen
 
 from ...benchmark.accuracy import Accuracy
 from ...benchmark.measure import Measured, quartiles
@@ -17,7 +19,7 @@ SMALL = 1e-4
 """Errors below it are written with an exponent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A subject's measurements, compared with the first one's."""
 

@@ -2,11 +2,12 @@
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rich.console import RenderableType
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Unit
 from dovetail.runtime.debug.moments import Event
 from dovetail.runtime.debug.walk import Place
@@ -21,7 +22,7 @@ EVENTS = {Event.QUEUED: "is queued", Event.STARTED: "starts", Event.ENDED: "ends
 UNITS = {unit.name.lower(): unit for unit in Unit}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """values: JSON.  shown: for people, one after the other.  failed: a check found something."""
 
@@ -30,7 +31,7 @@ class Answer:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """usage: its words.  doc: one line.  run: takes the words after its name."""
 

@@ -1,12 +1,14 @@
 """Cost of float layers on an accelerator."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Cost", "cost_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """cycles: that the planner expects on the accelerator.  accelerator, cpu: MACs on each.
 

@@ -1,8 +1,9 @@
 """One model on its way to int8: calibrated once, quantised and judged as often as a bound needs."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ...front.onnx.quantize.calibrate import calibrate
 from ...front.onnx.quantize.driver import QuantizedModel, quantize_calibrated
@@ -18,7 +19,7 @@ from .runners import runner
 __all__ = ["Judged", "Work"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """model: good enough.  whole: with none of ``keep``, nodes that stay float for that."""
 

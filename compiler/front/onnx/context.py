@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from dovetail.isa.frozen import frozen
+
 from ...errors import UnsupportedOperatorError
 from ...graph.emitter import Tensor
 from ...graph.ir import Array
@@ -47,14 +49,14 @@ def narrow_of(array: Array) -> Narrow | None:
     return NARROW.get(str(array.dtype))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorSequence:
     """ONNX's sequence: a list of fixed length, by the time a model is imported."""
 
     elements: tuple["Value", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionalValue:
     """ONNX's optional: a value, or None."""
 

@@ -6,11 +6,12 @@ Source: ONNX, "Float stored in 8 bits", "4 bit integer types"; ml_dtypes for the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 import onnx
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...graph.formulas import Term
@@ -42,7 +43,7 @@ INTEGER_RANGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Format:
     """largest: the code of the largest number.  beyond: of what is larger, when not saturated."""
 

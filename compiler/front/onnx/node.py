@@ -1,7 +1,8 @@
 """Nodes of an ONNX model with typed attributes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["OnnxNode", "is_quantized_kind"]
 
@@ -13,7 +14,7 @@ def is_quantized_kind(kind: str) -> bool:
     return kind.startswith(QUANTIZED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnnxNode:
     """A node of the model; inputs left out are empty strings."""
 

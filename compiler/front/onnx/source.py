@@ -1,11 +1,13 @@
 """Model files: what the rest of the compiler knows of ONNX."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnx
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
@@ -35,7 +37,7 @@ OTHER_FORMATS = {
 """Advice on files of other kinds, by their suffix."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class SourceModel:
     """A model as it is in a file.
 

@@ -1,9 +1,10 @@
 """Converters that choose boxes which do not overlap."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...graph.formulas import Term, concatenate
@@ -81,7 +82,7 @@ def _decoded(node: Node, options: dict[str, float]) -> Term:
     return concatenate([middle - half, middle + half], 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Candidates:
     """Boxes [N, 4] and the scores of each for all classes, [N, C]; how many are wanted."""
 

@@ -3,8 +3,9 @@
 Source: TensorFlow Lite, ``lstm_eval.cc``, the form of int8 with int16 states.
 """
 
-from dataclasses import dataclass
 from math import frexp
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...graph.fixed_point import rounding_shift, scaled
@@ -23,7 +24,7 @@ GATE_BITS = 3
 CELL, HIDDEN = 2, 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntegerLstm:
     """The operands of a layer; gates are numbered input, forget, cell, output."""
 

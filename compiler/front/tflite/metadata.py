@@ -5,7 +5,8 @@ metadata_schema.fbs, whose tables and the places of their fields these are.
 """
 
 import struct
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ModelError
 from ..source import Normalization
@@ -43,7 +44,7 @@ def read_normalization(content: bytes) -> Normalization | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Table:
     """A table of a flatbuffer; reading behind the end raises struct.error."""
 

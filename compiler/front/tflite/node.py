@@ -1,10 +1,11 @@
 """A node of the model, as its converter sees it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
@@ -21,7 +22,7 @@ __all__ = ["BYTES", "Converter", "Node"]
 BYTES = (DType.INT8, DType.UINT8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """An operator with its inputs as terms; None for those left out.
 

@@ -4,9 +4,9 @@ States begin with zeros in every run.  Source: TensorFlow Lite, ``lstm_eval.cc``
 ``rnn``.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...graph.fixed_point import scaled
@@ -58,7 +58,7 @@ def _require_floats(node: Node) -> None:
             raise node.unsupported(f"an operand of {each.dtype}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Lstm:
     """The operands of a long short-term memory; gates are numbered input, forget, cell, output."""
 

@@ -1,11 +1,12 @@
 """Contents of a ``.tflite`` file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ModelError
@@ -23,7 +24,7 @@ DTYPES = {
 """Element types that the graph has: four-bit integers become bytes, handles numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantization:
     """``real = scales * (stored - zero_points)``, each one, or one for each index of ``axis``."""
 
@@ -42,7 +43,7 @@ class Quantization:
         return self.zero_points[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorInfo:
     """A tensor of a subgraph.
 
@@ -65,7 +66,7 @@ class TensorInfo:
         return DTYPES[self.kind]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """An operator at its place.  inputs: numbers of tensors, -1 for those left out.
 
@@ -85,7 +86,7 @@ class Operation:
         return f"node {self.name!r} ({self.kind})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subgraph:
     """inputs, outputs: numbers of tensors."""
 
@@ -96,7 +97,7 @@ class Subgraph:
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ModelFile:
     """subgraphs: the first is the model.  buffers: bytes of constants.
 

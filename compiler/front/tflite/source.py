@@ -1,8 +1,9 @@
 """Model files: what the rest of the compiler knows of TensorFlow Lite."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ModelError
 from ...graph.emitter import Tensor
@@ -22,7 +23,7 @@ from .table import CONVERTERS
 __all__ = ["TfliteModel"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TfliteModel:
     """A model as it is in a file; its first subgraph is run.
 

@@ -7,10 +7,11 @@ import io
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ModelError
 
@@ -27,7 +28,7 @@ BROKEN = (
 """Exceptions of ``zipfile`` and ``json`` for damaged files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Archive:
     """A ``.pt2`` file in memory, by the names of its members without the root folder."""
 

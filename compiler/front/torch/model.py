@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from dovetail.isa.frozen import frozen
+
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term
@@ -39,7 +41,7 @@ STORED = ("parameter", "buffer", "tensor_constant")
 """Kinds of inputs whose values are in the archive."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A program's outputs by name, its nodes' operators, and what it writes to.
 

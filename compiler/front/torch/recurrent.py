@@ -5,10 +5,11 @@ Source: PyTorch 2.15, aten/src/ATen/native/RNN.cpp; the order of gates is that o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import UnsupportedOperatorError
@@ -24,7 +25,7 @@ RELU, SIGMOID, TANH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     """order: where the graph's gates are among torch's."""
 
@@ -48,7 +49,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Weights:
     """One layer's in one direction: of inputs and states, [gates * hidden, size], their biases,
     and of an LSTM's projection, [projected, hidden]."""

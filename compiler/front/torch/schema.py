@@ -4,8 +4,10 @@ Source: PyTorch, torch/_export/serde/schema.py, versions 8.x (torch 2.8 to 2.15)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
@@ -44,7 +46,7 @@ OTHER_TYPES: Mapping[int, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """kind: the name of the union's member (``as_tensor``, ``as_int``, ...); value: its JSON."""
 
@@ -59,7 +61,7 @@ class Argument:
         return found if isinstance(found, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A call of an operator; ``target`` is its name, ``torch.ops.aten.add.Tensor``."""
 
@@ -72,7 +74,7 @@ class Node:
         return f"node {self.name!r} ({self.target.removeprefix('torch.ops.')})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorMeta:
     """Element type and sizes: integers, or the text of an expression."""
 
@@ -82,7 +84,7 @@ class TensorMeta:
     offset: int | str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """Role of an input or output of the graph.
 
@@ -100,7 +102,7 @@ class Spec:
         return self.argument.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """An exported program; metas: of tensors by name, not yet checked."""
 

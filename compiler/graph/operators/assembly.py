@@ -3,10 +3,10 @@ folded in the middle.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.accelerator import host_steps
 
 from ...dtypes import DType
@@ -21,7 +21,7 @@ TWO = 2
 """Operands of what is appended."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assemble(Movement):
     """``y[0, starts[i][0] + r * steps[0], starts[i][1] + c * steps[1]] = x_i[0, r, c]``.
 
@@ -92,7 +92,7 @@ class Assemble(Movement):
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Halves(Movement):
     """Rows of an image from its top down, and beside them, as more channels, rows from below up.
 
@@ -119,7 +119,7 @@ class Halves(Movement):
         return (host_steps.Halves(self.rows, self.above, self.last, self.fill).run(inputs[0]),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Append(Movement):
     """The first ``start`` columns (axis 2) or channels (axis 3) of ``x``, and behind them ``y``.
 

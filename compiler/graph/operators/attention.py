@@ -1,10 +1,11 @@
 """Attention: rows of scores, their softmax, and the means that it weighs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -15,7 +16,7 @@ __all__ = ["Attention"]
 Labels = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attention:
     """``y = einsum(softmax(einsum(q, k) * scale + bias), v)``, the softmax over the last label of
     ``scores``; computed in float32.

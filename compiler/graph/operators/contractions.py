@@ -5,11 +5,12 @@ Fourier transforms, attention.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -30,7 +31,7 @@ Axis = tuple[tuple[int, int], ...]
 """(label, step) pairs: the index on this axis is the sum of ``step * label``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contract:
     """``result[output] = sum(prod(operand[axes]))`` over the labels that ``output`` lacks.
 
@@ -152,7 +153,7 @@ def contract(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Convolution:
     """``y[n, o, p] = sum(x'[n, c, p * stride + k * dilation - pad] * w[o, c, k])``, N-D.
 
@@ -251,7 +252,7 @@ class Convolution:
         return np.asarray(padded[(slice(None), slice(None), *cut)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PixelConvolution:
     """``convolution`` of images with their channels last.
 
@@ -292,7 +293,7 @@ def output_size(size: int, kernel: int, stride: int, dilation: int, pads: tuple[
     return room // stride + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Determinant(Opaque):
     """The determinants of the last two dimensions, square; float[..., M, M] to float[...]."""
 

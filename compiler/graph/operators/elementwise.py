@@ -1,9 +1,10 @@
 """Operators that work element by element, with NumPy's broadcasting."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -44,7 +45,7 @@ def broadcast_shape(operator: object, inputs: Sequence[TensorType]) -> tuple[int
         raise
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary(Elementwise):
     """``function(x)`` of every element."""
 
@@ -69,7 +70,7 @@ class Unary(Elementwise):
         return (evaluate_unary(self.function, inputs[0]),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary(Elementwise):
     """``function(a, b)`` of every pair of elements, broadcast; integers wrap."""
 
@@ -94,7 +95,7 @@ class Binary(Elementwise):
         return (evaluate_binary(self.function, *inputs),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Where(Elementwise):
     """``a if condition else b`` of every triple of elements, broadcast."""
 
@@ -111,7 +112,7 @@ class Where(Elementwise):
         return (np.where(condition, a, b).astype(a.dtype),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MultiplyAdd(Elementwise):
     """``a * b + c`` of float32, broadcast, rounded once."""
 
@@ -127,7 +128,7 @@ class MultiplyAdd(Elementwise):
         return (multiply_add(*inputs),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast(Elementwise):
     """``x`` as ``dtype``: to bool is ``x != 0``, float to integer truncates, integers wrap.
 
@@ -150,7 +151,7 @@ class Cast(Elementwise):
             return (np.asarray(inputs[0].astype(self.dtype.numpy)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bitcast(Elementwise):
     """The bits of ``x`` read as ``dtype``, of the same size."""
 

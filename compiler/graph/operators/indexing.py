@@ -1,12 +1,13 @@
 """Operators that read and write where integer tensors say."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather(Movement):
     """``x[..., indices[...], ...]``: the dimensions of ``indices`` in place of ``axis``.
 
@@ -46,7 +47,7 @@ class Gather(Movement):
         return (np.take(x, _inside(indices, x.shape[self.axis]), axis=self.axis),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GatherElements(Movement):
     """``result[i, j, k] = x[i, indices[i, j, k], k]`` for ``axis`` 1; indices as in Gather.
 
@@ -78,7 +79,7 @@ class ScatterFunction(StrEnum):
     MAX = "max"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScatterElements(Opaque):
     """``x`` after ``x[i, indices[i, j, k], k] = updates[i, j, k]`` for ``axis`` 1.
 
@@ -108,7 +109,7 @@ class ScatterElements(Opaque):
         return (result,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GatherNd(Movement):
     """``x[b, indices[b, ..., :]]``, where ``b`` runs over ``batch`` leading dimensions of both."""
 
@@ -137,7 +138,7 @@ class GatherNd(Movement):
         return (np.ascontiguousarray(x[(*batches, *own)]).reshape(shape),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScatterNd(Opaque):
     """A copy of ``x`` in which each update is combined with what ``GatherNd`` reads.
 

@@ -8,12 +8,13 @@ results are below ``2**31`` divided by that power.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import lcm
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -26,7 +27,7 @@ WHOLE_POINTS = (0, 1, -1, 2, -2)
 """Interpolation points besides infinity, the first ones first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeTransforms:
     """matrices: of whole numbers.  The result in two dimensions is ``odd * 2**shift`` times."""
 
@@ -64,7 +65,7 @@ def whole_transforms(tile: int) -> WholeTransforms:
     return WholeTransforms(Transforms(exact.input, kernel, output), divisor >> shift, shift)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntegerWinograd(TiledOutputs):
     """``y[n, o, i, j] = sum(x[n, c, i + k, j + l] * w[o, c, k, l])`` by tiles of outputs.
 

@@ -1,12 +1,13 @@
 """Operators that move elements about."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 from typing import Literal
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reshape(Movement):
     """Same elements, another shape."""
 
@@ -42,7 +43,7 @@ class Reshape(Movement):
         return (inputs[0].reshape(self.shape),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transpose(Movement):
     """Output dimension ``i`` is input dimension ``permutation[i]``."""
 
@@ -64,7 +65,7 @@ class Transpose(Movement):
         return (np.asarray(inputs[0].transpose(self.permutation), order="C"),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expand(Elementwise):
     """``x`` broadcast to ``shape``."""
 
@@ -85,7 +86,7 @@ class Expand(Elementwise):
         return (np.ascontiguousarray(np.broadcast_to(inputs[0], self.shape)).reshape(self.shape),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slice(Movement):
     """``x[starts[0] + i * steps[0], ...]`` for ``i`` below ``shape[0]``; a step may be negative."""
 
@@ -115,7 +116,7 @@ class Slice(Movement):
         return (np.ascontiguousarray(inputs[0][np.ix_(*axes)]) if axes else inputs[0],)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Concatenate(Movement):
     """The operands one after the other along ``axis``."""
 
@@ -159,7 +160,7 @@ MODES: dict[PadMode, Literal["edge", "reflect", "wrap"]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadTensor(Movement):
     """``before`` and ``after`` more elements in each dimension: ``value``, or as ``mode`` says.
 
@@ -200,7 +201,7 @@ class PadTensor(Movement):
         return (np.asarray(np.pad(x, widths, mode=MODES[self.mode])),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iota(Movement):
     """Element ``[i0, i1, ...]`` is ``i_axis``, wrapped to ``dtype``; no operand."""
 

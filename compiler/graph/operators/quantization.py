@@ -4,9 +4,10 @@ Source: ONNX, QuantizeLinear and DequantizeLinear.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -38,7 +39,7 @@ def _require_parameters(
             require(operator, fits, each, f"one number for each index of axis {operator.axis}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizeLinear(Opaque):
     """``saturate(rint(x / scale) + zero_point)``.
 
@@ -72,7 +73,7 @@ class QuantizeLinear(Opaque):
         return Cast(DType(str(zero.dtype))).evaluate([np.asarray(clipped)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DequantizeLinear(Opaque):
     """``(x - zero_point) * scale``, the difference in int32, the product in float32.
 

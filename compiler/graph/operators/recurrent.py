@@ -1,11 +1,12 @@
 """Recurrences over the steps of a sequence: the cells of RNN, GRU and LSTM networks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -66,7 +67,7 @@ NUMPY: dict[Nonlinearity, Callable[[Array, float, float], Array]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recurrence(Opaque):
     """The states of a cell after every step, and the last ones; ``reverse`` begins at the end.
 

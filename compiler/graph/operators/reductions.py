@@ -1,11 +1,12 @@
 """Reductions of whole dimensions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -25,7 +26,7 @@ class ReduceFunction(StrEnum):
     """NaN when a float element is NaN."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduce:
     """``function`` over ``axes``, which stay as dimensions of 1 with ``keep``.
 
@@ -91,7 +92,7 @@ def neutral(function: ReduceFunction, dtype: np.dtype[Any]) -> int | float | boo
     return float("-inf" if low else "inf")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgReduce:
     """The position along ``axis`` of the largest or smallest element, int64; the axis vanishes.
 
@@ -138,7 +139,7 @@ RUNNING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cumulative:
     """Each element combined with all before it along ``axis``.
 

@@ -1,9 +1,11 @@
 """A graph that runs again and again: the loops of models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -17,7 +19,7 @@ __all__ = ["Repeat"]
 SCALAR = TensorType((), DType.INT64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeat(Opaque):
     """``body`` in ``count`` iterations, one after the other; conditional: or fewer.
 

@@ -1,10 +1,11 @@
 """Operators on whole rows: the last dimension, whose elements depend on each other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -13,7 +14,7 @@ from .protocol import Array, Fusion, require, require_inputs
 __all__ = ["NormalizedRows", "SoftmaxRows"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SoftmaxRows:
     """``exp(x - max) / sum(exp(x - max))`` of each row, or the logarithm of it.
 
@@ -43,7 +44,7 @@ class SoftmaxRows:
             return (shifted - np.log(total) if self.logarithm else weights / total,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormalizedRows:
     """``c / sqrt(mean(c * c) + epsilon)`` of each row, ``c`` the row, less its mean if ``centred``.
 

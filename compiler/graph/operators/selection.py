@@ -1,9 +1,10 @@
 """Selection of boxes that do not overlap."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -12,7 +13,7 @@ from .protocol import Array, Opaque, require, require_inputs
 __all__ = ["SuppressOverlaps"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuppressOverlaps(Opaque):
     """The first ``limit`` boxes of each batch and class that overlap none chosen before.
 

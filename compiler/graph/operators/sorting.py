@@ -1,9 +1,10 @@
 """Sorting, and the positions of what holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..types import TensorType
@@ -12,7 +13,7 @@ from .protocol import Array, Opaque, require, require_inputs
 __all__ = ["Positions", "Sort"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sort(Opaque):
     """The first ``count`` elements in order along the last dimension, and their positions, int64.
 
@@ -42,7 +43,7 @@ class Sort(Opaque):
         return np.take_along_axis(x, order, axis=-1), order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Positions(Opaque):
     """Where ``x``, bool[N], holds: the first ``count`` positions, int64, padded with 0."""
 

@@ -1,9 +1,10 @@
 """Transposed convolution, the gradient of a strided one.  Source: ONNX, ConvTranspose."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -14,7 +15,7 @@ from .protocol import Array, Opaque, require, require_inputs
 __all__ = ["TransposedConvolution"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransposedConvolution(Opaque):
     """Each element of ``x`` times the kernel, added up ``strides`` apart, N-D.
 

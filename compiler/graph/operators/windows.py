@@ -1,11 +1,12 @@
 """Reductions over sliding windows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -23,7 +24,7 @@ class WindowFunction(StrEnum):
     MAX = "max"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Windows:
     """Windows over ``axes``: sizes, strides, dilations, pads; positions outside do not take part.
 
@@ -79,7 +80,7 @@ class _Windows:
         return np.asarray(views[(*steps, *(slice(None, None, step) for step in self.dilations))])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowReduce(_Windows):
     """Each element is ``function`` of a window; the dtype stays; integer sums wrap."""
 
@@ -103,7 +104,7 @@ class WindowReduce(_Windows):
         return (self.windows(x, 0).sum(axis=axes, dtype=x.dtype),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowArgMax(_Windows):
     """Where the first maximum of each window is: int64, row-major over the sizes of ``axes``.
 

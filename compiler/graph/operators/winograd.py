@@ -5,12 +5,13 @@ by interpolation at small points and infinity (Toom and Cook).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import ClassVar
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import GraphError
@@ -41,7 +42,7 @@ is a quarter of that with 1, -1, 2 and -2, measured on sums over 256 channels.
 Matrix = tuple[tuple[Fraction, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transforms:
     """``y = output ((kernel w) * (input x))`` in one dimension.
 
@@ -94,7 +95,7 @@ def _polynomial(roots: Sequence[Fraction]) -> tuple[Fraction, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TiledOutputs:
     """``rows`` by ``columns`` outputs, ``tile`` by ``tile`` at a time.
 
@@ -147,7 +148,7 @@ class TiledOutputs:
         return y[:, :, : self.rows, : self.columns]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Winograd(TiledOutputs):
     """``y[n, o, i, j] = sum(x[n, c, i + k, j + l] * w[o, c, k, l])`` by tiles of outputs.
 

@@ -7,7 +7,8 @@ again, so the pass ends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..formulas import Term
@@ -22,7 +23,7 @@ LEAST = 16
 """Rows, columns and summed elements of the smallest product that tensor cores take."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BytePairs:
     """See the module's docstring."""
 

@@ -12,7 +12,9 @@ vector would be mostly empty.  Operands become bytes, which no pattern matches a
 ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..formulas import Term
@@ -29,7 +31,7 @@ FEWEST_CHANNELS = 8
 """For convolutions of bytes, which fill up to 16 channels."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByteProducts:
     """See the module's docstring."""
 

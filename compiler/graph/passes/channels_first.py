@@ -13,10 +13,12 @@ changes again, the third removes a node; so the pass ends.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..ir import Graph, Node
 from ..operators.elementwise import Binary, Cast, MultiplyAdd, Unary, Where
@@ -33,7 +35,7 @@ __all__ = ["ChannelsFirst", "merge_transposes", "sink_below_elementwise", "sink_
 Permutation = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelsFirst:
     """See the module's docstring."""
 

@@ -9,9 +9,11 @@ towards the outputs and meet those of the next ones.  The first pattern leaves n
 second moves a transpose one node nearer to the outputs, the third removes a node; so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..ir import Graph, Node
 from ..operators.contractions import Convolution, PixelConvolution
@@ -29,7 +31,7 @@ LEAST = 16
 """Pixels, channels and taps of a convolution that is worth it, as a product of matrices is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelsLast:
     """See the module's docstring.  It changes graphs with a convolution of floats of 16 bits, or of
     bytes, that is a product of matrices.

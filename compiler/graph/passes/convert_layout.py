@@ -12,7 +12,7 @@ The first four and the last remove a node.  The others move a transpose one node
 outputs, where two meet or the graph ends; so the pass ends.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ..ir import Graph, Node
 from ..operators.integer.values import Add, Lookup, Multiply
@@ -25,7 +25,7 @@ NCHW, NHWC = Transpose((0, 3, 1, 2)), Transpose((0, 2, 3, 1))
 """To the model's order of an image, and back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConvertLayout:
     """See the module's docstring."""
 

@@ -1,7 +1,8 @@
 """Remove nodes and constants that no output needs."""
 
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from dovetail.isa.frozen import frozen
 
 from ..ir import Graph
 from ..slices import needed
@@ -9,7 +10,7 @@ from ..slices import needed
 __all__ = ["EliminateDead"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EliminateDead:
     """Inputs stay, read or not: they are the model's interface."""
 

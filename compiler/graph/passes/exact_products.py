@@ -8,9 +8,11 @@ Each QuantizeLinear is visited once, and rewritten ones are gone, so the pass en
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..formulas import Term, saturated
@@ -27,7 +29,7 @@ __all__ = ["ExactProducts"]
 BYTES = (DType.INT8, DType.UINT8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Operand:
     """A dequantised tensor, reshaped after that where ``shape`` is given."""
 
@@ -35,7 +37,7 @@ class _Operand:
     shape: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Product:
     """Everything that the operand of a QuantizeLinear is computed from, without its dtype."""
 
@@ -44,7 +46,7 @@ class _Product:
     bias: _Operand | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExactProducts:
     """See the module's docstring."""
 

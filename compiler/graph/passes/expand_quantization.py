@@ -7,9 +7,9 @@
 Each of them becomes nodes of other kinds, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..formulas import Term, saturated
@@ -25,7 +25,7 @@ __all__ = ["ExpandQuantization", "aligned", "is_zero"]
 EXPANDED = (QuantizeLinear, DequantizeLinear, TransposedConvolution)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpandQuantization:
     """See the module's docstring."""
 

@@ -9,10 +9,11 @@ constants before.
 Every folding removes a node and none is added, so the pass ends.
 """
 
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..folding import is_worth_folding
 from ..ir import Graph
@@ -22,7 +23,7 @@ __all__ = ["FoldConstants"]
 FOLDED_IN_ALL, MORE = 1 << 26, 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoldConstants:
     """See the module's docstring."""
 

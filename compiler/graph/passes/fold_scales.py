@@ -9,12 +9,14 @@ channel; each of the tensors in between has one reader.  Batch normalisation thu
 and a bias.  Nodes are visited once, in order, and each step removes one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ..ir import Graph, Node
 from ..operators.contractions import Convolution
@@ -25,7 +27,7 @@ __all__ = ["FoldScales"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chain:
     """A convolution, and the constant that is added to its result by node ``add``, if one is."""
 
@@ -33,7 +35,7 @@ class _Chain:
     add: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoldScales:
     """See the module's docstring."""
 

@@ -17,6 +17,8 @@ from math import prod
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ...dtypes import DType
 from ...errors import GraphError
 from ..ir import Graph, Node
@@ -45,7 +47,7 @@ class _Scores:
     other: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FuseAttention:
     """See the module's docstring."""
 
@@ -62,7 +64,7 @@ class FuseAttention:
         return EliminateDead().run(replaced(graph, found))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Matcher:
     graph: Graph
     _outputs: frozenset[str] = field(init=False)

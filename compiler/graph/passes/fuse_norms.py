@@ -8,9 +8,10 @@ product goes when nothing else reads it.  Products become other nodes, so the pa
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..ir import Graph, Node
@@ -27,7 +28,7 @@ LONGEST = 8192
 Found = tuple[NormalizedRows, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FuseNorms:
     """See the module's docstring."""
 
@@ -42,7 +43,7 @@ class FuseNorms:
         return EliminateDead().run(replaced(graph, found))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Matcher:
     graph: Graph
 

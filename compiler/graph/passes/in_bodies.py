@@ -3,7 +3,9 @@
 Repeat(body)  ->  Repeat(passes(body))
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...pipeline.passes import Pass
 from ..ir import Graph, Node
@@ -12,7 +14,7 @@ from ..operators.repetition import Repeat
 __all__ = ["InBodies"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InBodies:
     """``passes`` over the body of every ``Repeat``, and over those inside it."""
 

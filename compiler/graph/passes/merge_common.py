@@ -7,8 +7,10 @@ a node or a constant and none is added, so the pass ends.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
+
+from dovetail.isa.frozen import frozen
 
 from ..ir import Array, Graph, Node
 from ..operators.protocol import TensorOperator
@@ -19,7 +21,7 @@ LARGEST = 1 << 16
 """Bytes of a constant that is compared with others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeCommon:
     """A node whose result the graph returns stays."""
 

@@ -15,6 +15,8 @@ Products then have narrow operands, which no pattern matches again, so the pass 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
+
 from ...dtypes import DType
 from ..emitter import Emitter
 from ..groups import group_nodes
@@ -41,7 +43,7 @@ BOUNDED = (UnaryFunction.NEG, UnaryFunction.ABS, UnaryFunction.TANH, UnaryFuncti
 SUMS = (BinaryFunction.ADD, BinaryFunction.SUB, BinaryFunction.MIN, BinaryFunction.MAX)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NarrowFloats:
     """dtype: float16 or bfloat16.  See the module's docstring."""
 

@@ -6,7 +6,7 @@ A thread that computes a row alone takes the longer the longer the row is.  In r
 threads of a block share a row, and between them every element has a thread.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ..formulas import Term
 from ..ir import Graph, Node
@@ -19,7 +19,7 @@ LEAST = 64
 """Elements of a row at least; one thread soon goes through a shorter one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitSoftmax:
     """See the module's docstring."""
 

@@ -10,8 +10,9 @@ A product whose sums are split has an axis of two labels, and is not split again
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import gcd, prod
+
+from dovetail.isa.frozen import frozen
 
 from ..formulas import Term
 from ..ir import Graph, Node
@@ -29,7 +30,7 @@ bytes of an operand's element, and elements that divide all rows of operands in 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitSums:
     """See the module's docstring."""
 

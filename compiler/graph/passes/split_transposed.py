@@ -7,10 +7,11 @@ stride, of row ``q + (a + top - k) / stride``: so nothing is multiplied by the z
 Each ConvTranspose2d is visited once and none is made, so the pass ends.
 """
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..ir import Array, Node
 from ..operators.assembly import Assemble
@@ -24,7 +25,7 @@ __all__ = ["SPLIT_TRANSPOSED"]
 REQUANTIZE = (Requantize, RequantizeFixed, RequantizeReal)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Phase:
     """One phase of a dimension: rows ``start``, ``start + stride``, ... of the result.
 

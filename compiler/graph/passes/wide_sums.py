@@ -7,7 +7,9 @@ what is summed, even for products whose sums are float32 already.  Sums become f
 rows, which no pattern matches again, so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ..formulas import Term
@@ -21,7 +23,7 @@ __all__ = ["WideSums"]
 NARROW = (DType.FLOAT16, DType.BFLOAT16)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WideSums:
     """See the module's docstring."""
 

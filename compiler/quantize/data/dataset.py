@@ -1,9 +1,11 @@
 """Samples that are read when they are asked for, any number of times, and their labels."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import CalibrationError
 from ...graph.ir import Array
@@ -12,7 +14,7 @@ from ..signature import Sample
 __all__ = ["Dataset", "Source"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A file, or a part of one: ``count`` samples.
 
@@ -24,7 +26,7 @@ class Source:
     read: Callable[[Sequence[int]], Iterator[Sample]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dataset:
     """Samples of all sources, one after the other; none is held.
 

@@ -5,11 +5,12 @@ Pillow reads them, an optional package (the extra ``pictures``).
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import CalibrationError
 from ...graph.ir import Array
@@ -24,7 +25,7 @@ MODES = {1: "L", 3: "RGB"}
 """Pillow's, by channels."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preparation:
     """How a picture becomes an input: ``(pixel * scale - mean) / std``, pixels from 0 to 255.
 
@@ -46,7 +47,7 @@ class Preparation:
             raise ValueError("a scale or deviation of 0; required another number")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layout:
     """Where the input has its channels, rows and columns."""
 

@@ -1,7 +1,8 @@
 """Attention by warps that have scores, weights and results in registers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.intrinsic import Intrinsic
@@ -14,7 +15,7 @@ from .site import buffer_names, find_loop
 __all__ = ["Attend"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attend:
     """The loops of ``define/attention.py``, by warps that have their rows in registers.
 

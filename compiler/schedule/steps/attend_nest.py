@@ -4,9 +4,10 @@ Each thread has parts of 2 x ``tiles`` rows (``attend_fragments.py``).
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -66,7 +67,7 @@ the product of one with log2(e) may not be finite.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """tiles: of 16 rows, of a warp.  warps: of a block.  columns: at a time."""
 

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -37,7 +38,7 @@ SUM, MEAN = Variable("score.sum", F32), Variable("mean", F32)
 PLACES = frozenset(each.name for each in (ROW, COLUMN, DEPTH, VALUE, SUM, MEAN))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """query, key, value: elements, by ``ROW``, ``COLUMN``, ``DEPTH`` and ``VALUE``.
 

@@ -1,6 +1,6 @@
 """Keys and values in shared memory, for the step ``attend``: tiles that all threads copy."""
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.affine import linear
@@ -15,7 +15,7 @@ __all__ = ["Tile", "require_rows", "tile_of"]
 COPIED_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """A step's part of an operand, ``load``; ``other``: the number beside that of the column.
 

@@ -1,7 +1,8 @@
 """A place where the threads of a block wait for each other."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.intrinsic import BARRIER, Intrinsic
@@ -11,7 +12,7 @@ from .site import find_loop
 __all__ = ["Barrier"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Barrier:
     """Make the threads of a block wait for each other before a nest of theirs, or after it.
 

@@ -1,9 +1,10 @@
 """A choice that is the same for all iterations of a loop, made before it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.affine import Linear
@@ -18,7 +19,7 @@ from .site import find_loop, loop_names, rename_loops
 __all__ = ["Choose"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choose:
     """Decide once what all iterations of a loop store.
 

@@ -1,7 +1,9 @@
 """Computing, in each iteration of a loop, what it reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -22,7 +24,7 @@ __all__ = ["ComputeAt"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComputeAt:
     """Compute what an iteration of a loop reads of a buffer at the start of the iteration.
 

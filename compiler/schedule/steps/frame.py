@@ -1,7 +1,8 @@
 """Writing a border row by row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -21,7 +22,7 @@ Spans = tuple[tuple[int, int], ...]
 """First index and the one after the last, in each dimension."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """Write the four sides of a border in one loop over the rows, which threads can share.
 

@@ -1,7 +1,8 @@
 """A guard that is the same for all iterations of a loop, tested before it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import Expr
@@ -13,7 +14,7 @@ from .site import find_loop
 __all__ = ["HoistGuard"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HoistGuard:
     """Test outside of a loop what does not depend on it.
 

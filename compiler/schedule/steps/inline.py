@@ -1,7 +1,9 @@
 """Computing values where they are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.accesses import Access, accesses
@@ -18,7 +20,7 @@ __all__ = ["Inline"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inline:
     """Compute the elements of an allocated buffer where they are read.
 

@@ -1,7 +1,9 @@
 """Writing rows of a few elements, whose columns come one by one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -32,7 +34,7 @@ __all__ = ["Interleave"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interleave:
     """Compute columns of short rows in vectors, and have an intrinsic make rows of them.
 

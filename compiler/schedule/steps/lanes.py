@@ -1,7 +1,9 @@
 """Running loops in vectors, accumulators and loops inside them included."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -21,7 +23,7 @@ Intrinsics = Mapping[str, Intrinsic]
 RESTS = ("vector", "serial")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """Run a loop in vectors of ``lanes`` iterations; the vectors go inside the loops in its body.
 

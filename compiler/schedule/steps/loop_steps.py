@@ -1,7 +1,9 @@
 """Steps that change loops one by one: their number and kind."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -22,7 +24,7 @@ COUNTED = frozenset({LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.HARDWARE})
 """Kinds of constant extent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """Cut a loop into ``factor`` iterations at a time.
 
@@ -81,7 +83,7 @@ class Split:
         return site.simplified(For(outer, count.to_expr(), loop.kind, nest))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fuse:
     """Make one loop of two, the second directly in the first.
 
@@ -119,7 +121,7 @@ class Fuse:
         return site.simplified(For(name, outer.extent * inner.extent, outer.kind, body))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetKind:
     """Give a loop a kind: vectorize, parallel, unroll, bind to blocks or threads, virtual.
 
@@ -149,7 +151,7 @@ class SetKind:
         return site.replaced(new)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotate:
     """Tell the backend something about a loop, in place of what was said under this name.
 
@@ -167,7 +169,7 @@ class Annotate:
         return site.replaced(replace(loop, annotations=(*others, (self.name, self.value))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """Cut a loop in two, one after the other.
 

@@ -1,7 +1,9 @@
 """Steps that change the order in which statements run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import Load, Variable
@@ -17,7 +19,7 @@ __all__ = ["Fission", "Join", "Reorder"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reorder:
     """Put loops of one nest in this order, outermost first.
 
@@ -107,7 +109,7 @@ def _wrapped(ordered: list[For], wrappers: list[If | Let], body: Stmt) -> Stmt:
     return body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fission:
     """Make two loops of one, after statement number ``after`` of its body.
 
@@ -144,7 +146,7 @@ class Fission:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join:
     """Make one loop of two that follow each other.
 

@@ -1,7 +1,9 @@
 """Filling shared memory for one iteration while the one before it computes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.accesses import accesses
@@ -19,7 +21,7 @@ DEEP = 4
 FILLED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overlap:
     """Fill the shared buffers of a loop an iteration ahead, into one of two halves of each.
 

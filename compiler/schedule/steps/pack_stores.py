@@ -1,7 +1,9 @@
 """Results of 32 bits that end as bytes: four vectors at a time, packed with saturation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -37,7 +39,7 @@ PACKED, LANES = 4, 16
 LIMITS = {BinaryFunction.MAX: 0, BinaryFunction.MIN: 255}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bytes:
     """``body``, values by names around a store of bytes in ``target`` at ``place`` and a lane.
 
@@ -87,7 +89,7 @@ def pack(stores: Sequence[Bytes], registers: Sequence[Buffer], axis: int) -> Stm
     return Invoke(PACK, tuple(regions))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackStores:
     """Store bytes in whole registers of them.
 
@@ -131,7 +133,7 @@ def is_packable(loop: Stmt) -> bool:
     return _found(loop) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rows:
     """stores: in the lanes of loop ``lane``.  along: the loop over ``count`` rows side by side, in
     dimension ``axis``; others: unrolled too.

@@ -1,7 +1,9 @@
 """Tiles of results of 32 bits that end as bytes, whose rows are packed with saturation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -16,7 +18,7 @@ from .site import buffer_names, find_loop, fresh
 __all__ = ["PackTile", "is_packable_tile"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackTile:
     """Store the bytes of a tile in whole registers of them.
 

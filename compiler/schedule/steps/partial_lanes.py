@@ -1,8 +1,10 @@
 """Reducing in the lanes of vectors."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -36,7 +38,7 @@ __all__ = ["PartialLanes"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartialLanes:
     """Reduce in the lanes of a vector, each lane separately, and combine the lanes at the end.
 

@@ -1,7 +1,9 @@
 """Loading for one iteration while the one before it computes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -18,7 +20,7 @@ from .site import find_allocation, find_loop, loop_names, rename_loops
 __all__ = ["Pipeline"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipeline:
     """Load a buffer an iteration ahead, into one of two halves.
 

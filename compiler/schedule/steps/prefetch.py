@@ -1,7 +1,9 @@
 """Prefetches of what will soon be read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import Constant, Expr, Load, Variable, as_index
@@ -14,7 +16,7 @@ from .site import find_loop
 __all__ = ["Prefetch"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prefetch:
     """Ask, in each iteration of a loop, for what it reads of a buffer a round of another loop on.
 

@@ -4,8 +4,9 @@ for i in N: alloc c: c[] = a; for k in K: c[] add= p; S(c[])
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import Binary, BinaryFunction, Buffer, Constant, Expr
@@ -16,7 +17,7 @@ from .site import Site, find_allocation
 __all__ = ["Reduction", "combined", "read_reduction"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduction:
     """A reduction to ``register``, of shape (), in a function.
 

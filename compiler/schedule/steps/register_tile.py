@@ -1,8 +1,10 @@
 """Tiles of results in registers while their sums run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import Buffer, Constant, Expr, Load, Scope, Variable, as_index
@@ -18,7 +20,7 @@ from .site import buffer_names, fresh, rename_loops
 __all__ = ["RegisterTile"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RegisterTile:
     """Compute a tile of a reduction's results at a time, in registers.
 
@@ -111,7 +113,7 @@ class RegisterTile:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """Values of one loop: ``start + number``, the number below ``vectors * lanes``."""
 

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -24,7 +26,7 @@ __all__ = ["Rfactor", "identity"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rfactor:
     """Reduce in the iterations of a loop apart from each other, then over them.
 

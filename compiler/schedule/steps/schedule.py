@@ -1,8 +1,10 @@
 """A loop program and the trace of steps that made it what it is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, replace
+from dataclasses import Field, field, replace
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.bounds import Bounds
@@ -115,7 +117,7 @@ def _step(kind: Callable[P, Step]) -> Callable[Concatenate["Schedule", P], "Sche
     return method
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """A function, the steps that made it, and the intrinsics that steps may name.
 

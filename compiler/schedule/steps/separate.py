@@ -1,7 +1,9 @@
 """Reducing windows along all their dimensions but the last, and then along the last."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.affine import Linear, linear
@@ -21,7 +23,7 @@ __all__ = ["Reduction", "Row", "Separate"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Separate:
     """Reduce windows to rows first, which neighbouring windows have in common, then along the rows.
 
@@ -106,7 +108,7 @@ class Separate:
         return site.simplified(rename_loops(Allocate(rows, body), others))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """Where windows read along a row: at ``step * last + dilation * tap``, and a constant."""
 
@@ -186,7 +188,7 @@ def _chain(outer: For, last: str, what: str) -> list[For]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduction:
     """The only thing done: an accumulator, its first value, loops, an update in them, and the rest
     that follows.

@@ -1,7 +1,9 @@
 """Where things are in a program, and the program with something else there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A statement of a function and the statements around it, outermost first, each with the
     number of the one of its bodies that leads on.

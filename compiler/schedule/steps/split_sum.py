@@ -1,7 +1,9 @@
 """A long sum in parts that do not wait for each other."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import BinaryFunction, Buffer, Constant, Load, Scope, Variable, as_index
@@ -15,7 +17,7 @@ from .site import buffer_names, find_loop, fresh, loop_names, rename_loops
 __all__ = ["SplitSum"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitSum:
     """Sum parts of a loop in a nest of their own, then sum these.
 

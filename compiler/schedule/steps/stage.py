@@ -1,7 +1,8 @@
 """Copies of what a nest reads again and again, in a buffer ordered as the nest reads it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import Buffer, Constant, Expr, Load, Scope, Select, Variable
@@ -14,7 +15,7 @@ from .site import buffer_names, find_loop, fresh, loop_names
 __all__ = ["Stage"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """Read what an iteration of a loop needs of a buffer once, into a buffer by its inner loops.
 

@@ -1,7 +1,9 @@
 """Integer sums that start from what is added to them, such as a bias."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -14,7 +16,7 @@ from .reduction import Reduction, read_reduction
 __all__ = ["StartFrom", "addend"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartFrom:
     """Start an integer sum from what is added to it.
 

@@ -1,7 +1,9 @@
 """Steps that change where values are kept."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.accesses import Access, accesses
@@ -24,7 +26,7 @@ Intrinsics = Mapping[str, Intrinsic]
 IN_ORDER = (LoopKind.SERIAL, LoopKind.UNROLLED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheRead:
     """Read a box of a buffer once, into a buffer of its own, in each iteration of a loop.
 
@@ -55,7 +57,7 @@ class CacheRead:
         return site.simplified(Allocate(cache, block(load, body)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheWrite:
     """Keep a box of a buffer in a buffer of its own during each iteration of a loop.
 
@@ -166,7 +168,7 @@ def _axes(function: Function, cache: Buffer) -> tuple[str, ...]:
     return tuple(fresh(f"{cache.name}.{axis}", taken) for axis in range(len(cache.shape)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lift:
     """Move an allocation out of a loop, with one more dimension for the loop's iterations.
 
@@ -226,7 +228,7 @@ def _inserted(values: tuple, axis: int, value: object) -> tuple:  # type: ignore
     return (*values[:axis], value, *values[axis:])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetScope:
     """Allocate a buffer in another scope.
 
@@ -249,7 +251,7 @@ def _exchanged(allocation: Allocate, new: Buffer) -> Stmt:
     return Allocate(new, body)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetLayout:
     """Store an allocated buffer in tiles, and its dimensions in another order.
 

@@ -1,7 +1,9 @@
 """Going through several nests, which hand buffers on to each other, a part at a time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -32,7 +34,7 @@ __all__ = ["Cut", "Strips"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strips:
     """Go through all nests of a block strip by strip, with room in its buffers for one strip.
 
@@ -106,7 +108,7 @@ class Strips:
         return site.replaced(decided(result, site.bounds))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """Cut a loop of a nest in two, each in a nest of its own.
 
@@ -143,7 +145,7 @@ class Cut:
         return site.replaced(decided(block(first, rest), site.bounds))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Nests:
     """Nests that come one after the other, and the loops that are cut in them."""
 

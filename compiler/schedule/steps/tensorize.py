@@ -1,7 +1,8 @@
 """Intrinsics in place of the loops that mean the same."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.affine import Linear
@@ -43,7 +44,7 @@ COMMUTATIVE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensorize:
     """Put an intrinsic in place of a loop whose nest is the intrinsic's meaning.
 
@@ -72,7 +73,7 @@ class Tensorize:
         return site.replaced(matcher.invoke(meaning, found))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pair:
     """An element of a parameter and the element in its place."""
 

@@ -1,7 +1,8 @@
 """Going over two dimensions by tiles."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -18,7 +19,7 @@ __all__ = ["Tile", "band"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """Go over two loops of a nest by tiles of ``size`` times ``size``, all other loops outside.
 

@@ -1,7 +1,9 @@
 """More iterations than there are, so that tiles divide them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import ScheduleError
 from ...loops.expressions import (
@@ -24,7 +26,7 @@ from .site import find_loop
 __all__ = ["Widen"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Widen:
     """Run a loop to the next multiple of ``factor``.  Iterations too many change nothing.
 

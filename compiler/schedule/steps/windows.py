@@ -1,7 +1,9 @@
 """Steps for reductions over windows that are partly outside the tensor."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -20,7 +22,7 @@ __all__ = ["Clip", "Drop"]
 Intrinsics = Mapping[str, Intrinsic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clip:
     """Leave out the iterations at both ends of a loop in which a guard lets it do nothing.
 
@@ -70,7 +72,7 @@ class Clip:
         return site.simplified(replace(loop, extent=end - begin, body=body))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drop:
     """Remove a loop of one iteration.
 

@@ -2,7 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...define.definition import Definition, Kind
 from ...define.group import define_group
@@ -21,7 +22,7 @@ from .llvm.intrinsics import INTRINSICS
 __all__ = ["Kernel", "recorded_kernel", "schedule_kernel", "tuned_kernel"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A group's definition, and its schedule: the trace that makes the function of it."""
 

@@ -1,12 +1,14 @@
 """A graph as machine code: groups of nodes → loop programs → one program of calls → LLVM."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ...graph.ir import Graph, Node
 from ...graph.passes.byte_products import ByteProducts
@@ -95,7 +97,7 @@ MIXED_PASSES: Pipeline[Graph] = Pipeline(
 """For a graph of integer operators and others: no result of the first changes by a bit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """A compiled graph, and its program."""
 

@@ -1,9 +1,10 @@
 """The target ``cpu``: machine code for all of a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dovetail.isa.cache import cache_directory
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.parts import Part
 
 from ...errors import TargetError
@@ -20,7 +21,7 @@ from .records import read_records
 __all__ = ["Cpu", "find_cpu"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cpu:
     """See ``Target``.  A model whose sizes stay open goes into the module as it is: the device
     compiles it for the sizes and values that it is given.

@@ -1,7 +1,6 @@
 """Programs for the host that say how long each of their calls took."""
 
-from dataclasses import dataclass
-
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.native.part import CpuPart
 
 from ...front.source import Imported
@@ -17,7 +16,7 @@ Touched = tuple[str, int, int]
 """Bytes that a call may touch: whose memory, the first one, and the one after the last."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimedCall:
     """A call, or a loop of calls.
 
@@ -30,7 +29,7 @@ class TimedCall:
     touched: tuple[Touched, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimedPart:
     """A part whose memory ends with the clock's value before the first call and after each."""
 

@@ -1,8 +1,9 @@
 """Parts of modules for GPUs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.gpu.part import GpuPart
 from dovetail.runtime.native.content import pack_constants
 from dovetail.runtime.tensors import TensorSignature
@@ -35,7 +36,7 @@ def _nothing(function: Function) -> None:
     """Every loop program can be said."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backend:
     """The language of one kind of device.
 

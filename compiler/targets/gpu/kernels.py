@@ -6,9 +6,11 @@ blocks and threads run on one thread, as many together as follow each other.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import GraphError
 from ...loops.barriers import barrier_conflict
@@ -31,7 +33,7 @@ SINGLE_BYTES = 1 << 14
 BOUND = (LoopKind.BLOCK, LoopKind.THREAD)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """A bound loop: its variable is ``number // stride % extent``, of the block or thread.
 
@@ -43,7 +45,7 @@ class Axis:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Geometry:
     """Numbers of blocks, and of threads in each, and the bound loops by variable."""
 
@@ -52,7 +54,7 @@ class Geometry:
     axes: Mapping[str, Axis]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """A buffer that a kernel is given.
 
@@ -67,7 +69,7 @@ class Parameter:
     alignment: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """``body``, on as many blocks and threads as ``geometry`` says.
 
@@ -80,7 +82,7 @@ class Kernel:
     shared: Shared
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     """Statements for one kernel; bound: they have blocks or threads."""
 
@@ -88,7 +90,7 @@ class _Piece:
     bound: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     """A function, which is equal to those of the same body: comparing what is in it takes long."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import gcd
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.gpu.part import KernelEntry, Launch, Repeat, Space, Stride
 from dovetail.runtime.gpu.part import Place as DevicePlace
 
@@ -110,7 +111,7 @@ MOST_WORKSPACE = 1 << 28
 """Bytes of arrays that fit no thread's memory; a function with more runs on one thread."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Group:
     """The loop program of a group, as ``program`` wants it."""
 
@@ -119,7 +120,7 @@ class _Group:
     outputs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launches:
     """Kernels by name, their entries, the steps that launch them, and the memory they need."""
 

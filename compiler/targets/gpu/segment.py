@@ -1,12 +1,12 @@
 """A graph that runs on a device at once, without a module between."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.device import Device, PreparedPart
 
 from ...graph.ir import Graph
@@ -20,7 +20,7 @@ __all__ = ["GpuSegment", "compile_segment"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuSegment:
     """A compiled graph, ready on a device; see ``executor.Segment``."""
 

@@ -6,7 +6,8 @@ Source: CUDA C++ Programming Guide (NVIDIA), compute capability 9.x; ``warpgroup
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import GraphError
 from ...loops.expressions import Buffer, Constant, Scope
@@ -24,7 +25,7 @@ ALIGNED_BYTES = SWIZZLED_ROWS * ATOM_BYTES
 """Where such rows may begin."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """offsets: of buffers that the launch gives, in bytes from a multiple of ``ALIGNED_BYTES`` on.
     size: what a launch gives, enough to begin there; 0 for nothing.  swizzled: names of operands of

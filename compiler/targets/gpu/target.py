@@ -1,8 +1,8 @@
 """The targets of GPUs: kernels for all of a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.parts import Part
 
 from ...errors import ModelError, TargetError
@@ -25,7 +25,7 @@ from .source.wgsl import Wgsl, refused
 __all__ = ["METAL", "PLAIN_C", "Gpu", "find_opencl", "find_webgpu", "opencl_source", "wgsl_source"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gpu:
     """See ``Target``.  An open batch is 1; other open sizes must be bound.  A model whose shapes
     depend on data is compiled as it runs, for the host.

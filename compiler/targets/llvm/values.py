@@ -6,10 +6,11 @@ SSA and a byte, 0 or 1, in memory.
 
 import math
 import struct
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...dtypes import DType
 from ...loops.arithmetic import wrap
@@ -36,7 +37,7 @@ _FLOATS = frozenset(dtype for dtype in DType if dtype.is_float)
 _SUFFIXES = {DType.BOOL: "i1", DType.FLOAT32: "f32", DType.FLOAT64: "f64"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """``ref`` names it, or is its literal.
 
@@ -65,7 +66,7 @@ class Value:
         return f"{self.type} {self.ref}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linear:
     """An int64 vector that is ``base + stride * lane``, not yet in a register."""
 

@@ -1,10 +1,10 @@
 """Banks of ACT that different units may want at one time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from .items import Item
@@ -19,7 +19,7 @@ KNOWN = 1 << 14
 """Users that are kept: a plan's are mostly those of the one before."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Users:
     """Layers whose units read an item, and those that write it: one bit for each layer, in a field
     for each unit and each of the two.

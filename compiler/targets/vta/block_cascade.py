@@ -8,10 +8,11 @@ pixels comes next.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from ...loops.affine import Linear
@@ -35,7 +36,7 @@ MARGIN = 1.1
 """Estimate: layers one after the other take less than their sum, because programs overlap them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """A way to run such layers, ``size`` blocks at a time.
 
@@ -49,7 +50,7 @@ class Blocks:
     dram: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockRing:
     """Room for an activation between two layers: ``slots`` times ``size`` blocks, used in turn.
 
@@ -85,7 +86,7 @@ class BlockRing:
         return Window(x, (self.size, x.rows, x.columns), (origin, nowhere, nowhere))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockCascade:
     """Layers ``first`` and the next one or two.  rings: of what the first two make, by name.
 

@@ -3,9 +3,9 @@ blocks: its weights, which fit in no scratchpad, are loaded while the matrix cor
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from .constants import constant_bytes
@@ -30,7 +30,7 @@ EAGER_PART_CYCLES = 500
 """The same for plans that the cycles of a whole program judge."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blockwise:
     """Layers ``first``, a convolution, and the next two, a pool and a dense layer.
 

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dovetail.isa.frozen import frozen
+
 from .rows import Reader, RowRing, mirror_rows
 from .stream import StreamedLayer
 
 __all__ = ["Cascade", "Fetch", "Fill", "Put", "Sized", "Step", "Work", "sized"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fetch:
     """Load ``count`` rows from ``first`` on."""
 
@@ -24,7 +26,7 @@ class Fetch:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fill:
     """Give ``count`` rows of the halo, from ``first`` on, their value."""
 
@@ -33,7 +35,7 @@ class Fill:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """Run strip ``strip`` of layer ``layer``."""
 
@@ -41,7 +43,7 @@ class Work:
     strip: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Put:
     """Store ``count`` rows from ``first`` on."""
 
@@ -74,7 +76,7 @@ class Cascade:
         return tuple(_Steps(self.first, self.strips, self.rows, self.rings).list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sized:
     """rows: of a strip of each layer.  words: of ACT, for the buffers that are not kept.  dram: of
     ``cycles``, those in which DRAM works.  more: of each buffer, strips of its readers that it has

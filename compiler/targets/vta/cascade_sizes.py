@@ -4,9 +4,10 @@ What does not depend on which activations are wholly on chip is computed once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from .cascade import Sized, sized
@@ -29,7 +30,7 @@ MOST_HEIGHTS = 8
 """Heights of the last layer's strips that are tried, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shape:
     """Strips of ``rows`` rows of each layer, ``strips`` of them; rings: of all activations.
 

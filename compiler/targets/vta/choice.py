@@ -1,6 +1,6 @@
 """How some layers run, and other ways to run the same layers."""
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from .block_cascade import Blocks
 from .cascade import Sized
@@ -10,7 +10,7 @@ from .tile_estimate import Tile
 __all__ = ["Change", "Choice"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """``count`` layers from ``first`` on: as a cascade, in tiles, or (one layer) all on chip.
 
@@ -43,7 +43,7 @@ class Choice:
         return self.cycles + price * self.dram
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """``choices`` to be put in place of those for the same layers; each replaces whole choices."""
 

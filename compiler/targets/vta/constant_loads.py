@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 
@@ -52,7 +53,7 @@ where they are apart.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Words:
     """Words of a constant that are loaded, from ``first`` on of the ``room`` that it has.
 
@@ -251,7 +252,7 @@ class ConstantLoader:
         return grant, [in_long_rows(load, self._config)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantPiece:
     """The part of a constant that one iteration reads; an equal ``key`` means an equal array.
 

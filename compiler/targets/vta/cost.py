@@ -1,10 +1,10 @@
 """Estimates of how long one instruction takes."""
 
-from dataclasses import dataclass
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import row_span
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.latency import compute_latency, issue_cycles
 from dovetail.isa.memories import Unit
@@ -14,7 +14,7 @@ from .model import SETUP_CYCLES, row_cycles
 __all__ = ["Cost", "cost_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """Cycles from acceptance until the unit can accept again, and until the result is there.
 

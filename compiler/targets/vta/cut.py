@@ -3,8 +3,9 @@ host nodes to its outputs.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Append, Assemble
@@ -16,7 +17,7 @@ from .capabilities import ON_ACCELERATOR, RUNS_ON_HOST, is_alias, node_refusals
 __all__ = ["Chain", "Cut", "cut_graph"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """Host nodes that make the tensor ``last`` from the tensor ``first``; none if both are the
     same.
@@ -27,7 +28,7 @@ class Chain:
     last: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """sources: from inputs to the tensors that the accelerator reads, in that order.
 

@@ -5,13 +5,13 @@ writes.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Memory, Unit
 
@@ -25,7 +25,7 @@ KEPT = 1 << 13
 """Instructions whose touches are remembered: nine in ten come again in the drafts of a search."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Touch:
     """Places of one space that an instruction reads or writes, from ``first`` to ``last``.
 

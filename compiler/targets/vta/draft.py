@@ -1,13 +1,14 @@
 """A plan's program, and the cycles that it takes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows, with_bank_masks
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A plan, its operations, and their program.
 

@@ -1,13 +1,13 @@
 """Partition to program: the backend's pipeline, one function."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.assembly import disassemble
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.runtime.accelerator.layouts import Memories
 
@@ -41,7 +41,7 @@ from .unit_operation import UnitOperation
 __all__ = ["CompiledProgram", "compile_partition"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompiledProgram:
     """A program and the DRAM it lives in, from address 0.
 

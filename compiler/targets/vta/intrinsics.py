@@ -5,9 +5,10 @@ of the instruction, and move every operand by whole words.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from dovetail.isa.instructions import Gemm, Vector
 from dovetail.isa.memories import Unit
@@ -34,7 +35,7 @@ from .row_finishes import negated, over_root, over_sum
 __all__ = ["Intrinsic", "intrinsics"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intrinsic:
     """An instruction, or one way to use it.
 

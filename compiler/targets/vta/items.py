@@ -1,8 +1,8 @@
 """Activations that need words of ACT: how many, while which layers run, and who uses them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Unit
 
 from .layers.activation import Activation
@@ -13,7 +13,7 @@ from .model import unit_of
 __all__ = ["Item", "activation_items"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """Words of ACT for an activation, from layer ``first`` (which makes it) to layer ``last``.
 

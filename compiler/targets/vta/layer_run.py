@@ -1,11 +1,13 @@
 """A layer while its tiles are turned into instructions."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ...loops.expressions import Buffer
 from ...loops.ir import LoopKind
@@ -20,7 +22,7 @@ from .windows import Slots
 __all__ = ["LayerRun", "TileNest", "iterations", "turned_words"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerRun:
     """A layer while it runs.
 
@@ -64,7 +66,7 @@ class LayerRun:
         self.offsets["taps"] = rows * tap_row(self.layer.kernel.extents.get("kx", 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TileNest:
     """A nest as an intrinsic, its serial loops inside those of the tiles, and what it loads.
 

@@ -1,12 +1,13 @@
 """The least of each layer that must be done before another can begin, whatever the plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ...loops.affine import Linear
 from ...loops.expressions import Variable
@@ -43,7 +44,7 @@ Known = dict[tuple[int, Region], list[Read]]
 """Regions that layers read to compute regions of their results."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Needs:
     """Sources of some part of each layer's result.
 
@@ -125,7 +126,7 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
     return some, all_weights
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Use:
     """An input that a layer reads whole: its blocks, and how many a pixel of a block comes from.
 

@@ -9,10 +9,11 @@ operand stands for its value as int32.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import prod
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Row
 from dovetail.isa.requantize import WIDE_LIMIT
 
@@ -53,7 +54,7 @@ class Fold(Enum):
     MAX = "max"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """``extent`` iterations of ``name``.
 
@@ -69,7 +70,7 @@ class Loop:
         return f"for {self.name} in {self.extent} {self.kind.value}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ref:
     """An element of a buffer; indices are sums of loop variables."""
 
@@ -90,7 +91,7 @@ class Ref:
         return f"{self.buffer.name}[{indices}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """``(left + left_offset) * (right + offset)``, exact in int32."""
 
@@ -115,7 +116,7 @@ class Product:
         return " * ".join(f"({ref} + {offset})" if offset else str(ref) for ref, offset in terms)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaled:
     """``ref * factor``, exact in int32."""
 
@@ -126,7 +127,7 @@ class Scaled:
         return f"{self.ref} * {self.factor}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Total:
     """``left + right``, in int32."""
 
@@ -140,7 +141,7 @@ class Total:
 Value = Ref | Product | Scaled | Total
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requantized:
     """``clip(rint(float32(x + bias) * scale) + zero_point, low, high)``: an int8 result.
 
@@ -165,7 +166,7 @@ class Requantized:
         return self.scale is not None and self.scale.buffer.dtype is DType.INT32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowFinish:
     """The finish that makes a row's parameter of a fold over all of it.
 
@@ -188,14 +189,14 @@ value by every shift.  Programs of loops look up in it; it is in no memory.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnTable:
     """The rows of ``OWN_FINISH`` for one shift."""
 
     shift: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nest:
     """``target = table[finish(fold over the reduction loops(value))]`` for every iteration of the
     other loops, which are listed from the outermost.
@@ -261,7 +262,7 @@ class Nest:
         return (self.target, *operands(self.value), *self.parameters.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """The nests of a loop program, in order.
 

@@ -1,7 +1,8 @@
 """Operands of an instruction: a nest at one place, in words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...loops.expressions import Scope
 from .nest import Nest
@@ -9,7 +10,7 @@ from .nest import Nest
 __all__ = ["Operand", "Tile"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """An operand's place for one instruction: its first word, and words a step of each level."""
 
@@ -18,7 +19,7 @@ class Operand:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """A nest matched to an intrinsic, for one iteration of its serial loops.
 

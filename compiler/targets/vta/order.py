@@ -6,9 +6,9 @@ Whatever the estimates, it keeps every dependence, so the result stays the same.
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction
 from dovetail.isa.memories import Unit
 
@@ -23,7 +23,7 @@ AT_ONCE, NEVER = -(1 << 60), 1 << 60
 """The lowest rank, and a start that none has."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ordered:
     """places: the instructions in their new order.  banks: of each instruction, in the order in
     which they were given, the bank of ACC of its tile.  before: its dependences, those included

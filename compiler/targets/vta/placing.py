@@ -1,11 +1,11 @@
 """Choices between places in ACT, each of which a planner tries."""
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 __all__ = ["PLACINGS", "PLAIN", "Placing"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placing:
     """A choice between plans in which all layers run in the same ways, mostly of the places of
     items.  The best one depends on the network.

@@ -1,12 +1,13 @@
 """A plan, and the places in ACT of everything in it."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Unit
 
 from ...options import Overlap
@@ -25,7 +26,7 @@ from .stream import StreamedLayer
 __all__ = ["Ends", "Placer", "Plan"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ends:
     """Tensors that a program begins and ends with.
 
@@ -42,7 +43,7 @@ class Ends:
     inside: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """layers: the tiles of each; what it streams is in its windows.
 
@@ -92,7 +93,7 @@ class Plan:
         return self.cycles + self.wait_cycles + price * self.dram
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placer:
     """Gives what is on chip its place in ACT, and so makes choices a plan.
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Row
 
 from ...dtypes import DType
@@ -51,7 +52,7 @@ class NestError(CompilerError):
     """A loop program has a statement that no instruction could be."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copy:
     """A copy in a scratchpad, by the name of what it is of; ``moved``: what to add to an index."""
 

@@ -1,8 +1,9 @@
 """Record of where instructions put things, which a module keeps for the debugger."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.accelerator.layouts import GridLayout, ImageLayout, Memories, TensorPlace
 
 from ...graph.ir import Graph
@@ -14,7 +15,7 @@ from .passes.fuse import Layer, Partition
 __all__ = ["Frame", "Part", "record"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """Where a VECTOR instruction puts part of its layer's result, or a LOAD part of a halo.
 
@@ -32,7 +33,7 @@ class Frame:
     halo_of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Part of a layer's constant that a LOAD fetches: ``place`` of it along each axis it is cut."""
 

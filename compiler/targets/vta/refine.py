@@ -8,6 +8,8 @@ place take fewer cycles.
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
+
 from .choice import Change, Choice
 
 __all__ = ["Trial", "Ways", "refine"]
@@ -16,7 +18,7 @@ APART = 2
 """Choices that stay between two that change in one trial."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """Cycles of a program; shares: cycles of each layer, which add up to ``cycles``."""
 

@@ -1,7 +1,6 @@
 """Words that each instruction reads and writes, as arrays, for dependence analysis."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from dovetail.isa.footprint import (
     scratchpad_reads,
     scratchpad_writes,
 )
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
@@ -26,7 +26,7 @@ DRAM_BYTES = 1 << 32
 """DRAM addresses wrap."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touched:
     """Distinct places that one instruction reads or writes in one space, ascending.
 

@@ -1,9 +1,9 @@
 """Rings: space of a memory, given out in turn to what is loaded once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
@@ -11,7 +11,7 @@ from ...errors import DoesNotFitError
 __all__ = ["Grant", "Ring", "rings_apart"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grant:
     """Words taken from a ring: the first, and how many were taken before."""
 

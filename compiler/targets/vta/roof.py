@@ -4,12 +4,12 @@ See ``docs/planner.md``, "Roof", for why.
 """
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from .distinct import distinct_bytes, distinct_weights
@@ -27,7 +27,7 @@ TOGETHER = 128
 Cycles = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roof:
     """gemm, vector: cycles in which these units work.  dram: in which DRAM moves what it must.
 

@@ -1,8 +1,8 @@
 """Buffers in ACT for some rows of an activation, used in turn while layers run strip by strip."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 
@@ -19,7 +19,7 @@ MOST_PADDING = 510
 """Words in a row of one LOAD that only fills."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader:
     """Strip ``t`` of layer ``layer`` reads ``length`` rows from ``first + step * t`` on.
 
@@ -37,7 +37,7 @@ class Reader:
         return self.first + self.step * strip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """``count`` rows from row ``first`` on, one after the other in a buffer from row ``place``."""
 
@@ -46,7 +46,7 @@ class Run:
     place: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowRing:
     """Row ``r`` is in row ``r % depth`` of the buffer; if that is below ``mirror``, in row
     ``r % depth + depth`` too, so that what a strip reads is never cut in two.
@@ -114,7 +114,7 @@ def mirror_rows(readers: tuple[Reader, ...], depth: int) -> int:
     return max(0, max(ends, default=0) - depth)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """``count`` rows of a strip from its row ``start`` on, in a buffer in which row 0 of the strip
     would be at word ``base``.
@@ -125,7 +125,7 @@ class Piece:
     base: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowBuffer:
     """A ring at word ``place`` of ACT, of an activation at ``dram``."""
 

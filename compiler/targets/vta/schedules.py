@@ -8,9 +8,11 @@ The loops are those that ``layers/definition`` names.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import DoesNotFitError
 from ...loops.expressions import Buffer, Scope
@@ -70,7 +72,7 @@ CONSTANTS = (*PARTS, *WHOLE)
 LANES = ("l", "i")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grain:
     """How fine instructions are.  A unit holds banks while it works on one, so finer ones let
     others go on; but each costs its latency.
@@ -88,7 +90,7 @@ class Grain:
 COARSE = Grain()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Memory that a tile may need.
 
@@ -101,7 +103,7 @@ class Limits:
     rows: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiling:
     """sizes: iterations of c, y, x in a tile; of k in a part, if it has parts.
 
@@ -119,7 +121,7 @@ class Tiling:
     held: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scheduled:
     """A layer in tiles, and the nests of that."""
 

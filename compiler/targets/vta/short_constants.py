@@ -1,11 +1,10 @@
 """Constants in the shortest form that LOAD reads them in."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import SHORT_ROWS, HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 from dovetail.isa.nibbles import as_nibbles
 from dovetail.isa.short_form import has_short_form, short_form
@@ -15,7 +14,7 @@ from .layers.definition import LoweredLayer
 __all__ = ["ShortWords", "short_rows", "short_words", "shortest_bytes"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShortWords:
     """array: the words as they are in DRAM.  size: bytes of one.  same: whether each has one bias
     and one scale.

@@ -1,7 +1,8 @@
 """Depthwise taps as windows of columns: VECTOR applies a row of taps each cycle."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
 
 from .operands import Operand, Tile
@@ -15,7 +16,7 @@ TAP_GROUP = 4
 """Words of TAP that are read together."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Windowed:
     """A tile of windows of columns.
 

@@ -3,11 +3,11 @@ fits.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
@@ -46,7 +46,7 @@ class TileError(DoesNotFitError):
     """Not even the smallest tile fits in what is left of ACT."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamedLayer:
     """A layer, its tiles, and the windows of the activations that stay in DRAM, by name."""
 

@@ -1,10 +1,10 @@
 """Layers that can run strip by strip, and how they do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from ...loops.expressions import Scope
@@ -42,7 +42,7 @@ others.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stripes:
     """A layer that can run strip by strip.
 

@@ -1,11 +1,12 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import ConfigError
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.parts import Part
 from dovetail.vta_sim.timing import time_program
 
@@ -29,7 +30,7 @@ __all__ = ["DEFAULT_CONFIG", "Vta", "find_vta", "require_whole"]
 DEFAULT_CONFIG = "zynq7020"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vta:
     """See ``Target``.
 

@@ -6,8 +6,9 @@ indices, in words, the strides.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm, Vector
 from dovetail.isa.memories import Unit
 
@@ -46,7 +47,7 @@ class _MismatchError(Exception):
     """Why a nest does not match one intrinsic."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """A nest and the intrinsic it is.
 

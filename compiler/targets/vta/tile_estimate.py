@@ -1,10 +1,10 @@
 """Estimated cost of a layer's tile, before it is scheduled: words of ACT and cycles."""
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory
 
 from .image import image_reads
@@ -26,7 +26,7 @@ BEGIN = 8
 """Estimate: part of the time that a first tile's inputs take in which nothing else runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
 
@@ -44,7 +44,7 @@ class Tile:
     held: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Moved:
     """The data of one activation that a tile of any size moves.
 

@@ -1,8 +1,9 @@
 """Instructions at fixed places, before they have tokens and their sums a bank."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Gemm, Instruction, Vector
 from dovetail.isa.memories import Memory
 
@@ -11,7 +12,7 @@ from .record import Frame, Part
 __all__ = ["UnitOperation", "moved_to_bank", "sums_in_acc"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitOperation:
     """An instruction without tokens, and the number of its layer.
 

@@ -1,9 +1,10 @@
 """Activations that stay in DRAM: the part of one that a tile touches, and how it is moved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.instructions import Load, Store
 
 from ...loops.affine import Linear
@@ -37,7 +38,7 @@ ROWS = 1
 """The axis of rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The part of ``activation`` that a kernel touches in one tile, and the buffer that holds it.
 

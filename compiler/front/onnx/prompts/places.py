@@ -1,7 +1,6 @@
 """Where the tokens of a block are in a tensor that the model has for one token."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,12 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from dovetail.isa.frozen import frozen
+
 __all__ = ["Emitter", "Place", "Spread"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """axis: of the tokens.  Each kind is for a tensor of ``shape`` in the model of one token.
 
@@ -28,7 +29,7 @@ class Place:
 FRONT, ROWS = Place("front"), Place("rows")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """A tensor of all tokens.  shape: of it for one token."""
 

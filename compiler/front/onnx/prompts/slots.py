@@ -1,16 +1,16 @@
 """Where positions are in the rows of a block's scores, and which of them a token sees."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx
+
+from dovetail.isa.frozen import frozen
 
 from .places import ROWS, Emitter, Spread
 
 __all__ = ["Slots"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slots:
     """tokens: of a block.  size: positions of the decoder's cache.  position: the input with each
     token's.

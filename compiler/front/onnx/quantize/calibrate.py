@@ -1,10 +1,11 @@
 """A float model made ready, and the range of each of its tensors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....errors import CalibrationError, ModelError
 from ....quantize.data import Dataset
@@ -27,7 +28,7 @@ FIXED_RANGES = {"Sigmoid": (0.0, SCALE_256), "Softmax": (0.0, SCALE_256), "Tanh"
 """Ranges that the operator decides, not the data."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """Operators that become integers, and the scale of every quantised tensor."""
 
@@ -35,7 +36,7 @@ class Decision:
     scales: Mapping[str, Quantization]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibrated:
     """A simplified float model, and what was seen of it.
 

@@ -1,10 +1,11 @@
 """Differences of the quantised model from the float model, tensor by tensor, on samples."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import onnx
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ....quantize.signature import Sample
@@ -16,7 +17,7 @@ from .simplify import FoldConstants
 __all__ = ["Comparison", "compare"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """Differences over ``samples``, relative to the float values: ``|q - f| / |f|`` (2-norms).
 

@@ -2,9 +2,11 @@
 then they are the operators that ONNX has for each rank.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -15,7 +17,7 @@ __all__ = ["LowerDense", "MergeTransposes", "NormalizeDense"]
 TO_IMAGE, FROM_IMAGE = [0, 3, 1, 2], [0, 2, 3, 1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormalizeDense:
     """MatMul by a constant matrix -> Gemm; every Gemm -> transB 1, alpha 1, beta 1.
 
@@ -64,7 +66,7 @@ class NormalizeDense:
         return gemm, constants
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LowerDense:
     """Gemm of four dimensions -> 1x1 Conv between two Transposes, which neighbours may undo;
     of three or more than four -> Reshape, Gemm, Reshape.
@@ -123,7 +125,7 @@ class LowerDense:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeTransposes:
     """Transpose of a Transpose -> one, or Identity."""
 

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import onnx
+
+from dovetail.isa.frozen import frozen
 
 from ....quantize.signature import Sample
 from .calibrate import Calibrated, Decision, calibrate
@@ -18,7 +19,7 @@ from .weights import nearest_weights
 __all__ = ["QuantizedModel", "quantize_calibrated", "quantize_model", "settle"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizedModel:
     """model: in QDQ form.  samples: how many calibrated it.
 

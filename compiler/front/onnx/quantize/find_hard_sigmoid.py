@@ -4,9 +4,11 @@ Clip(x + 3, 0, 6) / 6  ->  HardSigmoid(x, alpha 1/6, beta 1/2), so x times it is
 In general Clip(x * a + b, 0, c) followed by a constant factor that makes the result end at 1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..node import OnnxNode
 from .model import FloatModel
@@ -16,7 +18,7 @@ __all__ = ["FindHardSigmoid"]
 TOLERANCE = 1e-4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindHardSigmoid:
     """Replaces the Clip; the nodes around it become Identity, or are left to nobody."""
 

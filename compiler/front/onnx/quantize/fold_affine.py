@@ -6,9 +6,11 @@ Such of an image behind anything else, channels differing, or of the model's inp
                                                     ->  depthwise 1x1 Conv
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -20,7 +22,7 @@ Affine = tuple[Array, Array]
 """Scale and shift, float64[channels]."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoldAffine:
     """Removes one node a step.
 

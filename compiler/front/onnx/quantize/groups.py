@@ -5,9 +5,11 @@ Convolutions of rows are written as those of images one pixel high.  Softmax ove
 than the last is written with that one last.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -21,7 +23,7 @@ FLAT = "/image"
 """Behind the name of a tensor with groups: the same as an image."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlattenGroups:
     """An operator of two tensors [N, G, C, H, W]  ->  of two images, between Reshapes
     ReduceSum over G                            ->  1x1 Conv whose weights are 1 for the channel
@@ -86,7 +88,7 @@ class FlattenGroups:
         return [name + FLAT for name in names]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowsToImages:
     """Conv of [N, C, W] -> Reshape, Conv of [N, C, 1, W], Reshape.
 
@@ -123,7 +125,7 @@ class RowsToImages:
         return model.with_nodes(nodes, constants) if constants else model
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeReshapes:
     """Reshape of what a Reshape, Squeeze, Unsqueeze or Flatten made -> one Reshape, or Identity.
 
@@ -156,7 +158,7 @@ class MergeReshapes:
         return node is not None and node.kind in kinds and node.inputs[0] not in model.constants
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastSoftmax:
     """Softmax over another dimension than the last -> Transpose, Softmax, Transpose.
 

@@ -1,9 +1,11 @@
 """A convolution of one tensor as a branch of a sum: what it reads, and its sum with another."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -16,7 +18,7 @@ each of which spans four standard deviations, have as much.  Two branches and th
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A convolution of tensor ``x``.
 

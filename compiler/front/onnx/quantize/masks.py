@@ -5,9 +5,11 @@ need not reach down to it.  A mask of -1e9 would leave no step for the scores ot
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -28,7 +30,7 @@ MOVES = ("Expand", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueez
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scores:
     """tensors: that only Softmax over their last dimension reads.
 
@@ -92,7 +94,7 @@ def _added_by(
     return frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaskByAdd:
     """Where(condition, scores, large negative) in front of Softmax  ->  scores + a mask.
 
@@ -125,7 +127,7 @@ class MaskByAdd:
         return model.with_nodes(nodes, constants) if constants else model
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropNanGuards:
     """Where(IsNaN(p), 0, p)  ->  p, for a Softmax p, as torch writes attention with a mask.
 

@@ -6,9 +6,11 @@ al., "RepVGG: Making VGG-style ConvNets Great Again", 2021), with no more produc
 branch, and it is rounded to int8 once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from ..node import OnnxNode
@@ -18,7 +20,7 @@ from .model import FloatModel
 __all__ = ["MergeBranches"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """A tensor that is added or, where ``sign`` is -1, subtracted."""
 
@@ -26,7 +28,7 @@ class Term:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeBranches:
     """Sums and differences of several tensors are taken as a whole.
 

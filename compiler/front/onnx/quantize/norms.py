@@ -4,9 +4,10 @@ What is between is not quantised: squares of int8 and their means have too few s
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ..node import OnnxNode
 from .model import FloatModel
@@ -17,7 +18,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 WHOLE = ("LayerNormalization", "RMSNormalization")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Norm:
     """A normalisation of rows of ``x``, of real numbers throughout, with the result ``y``.
 
@@ -57,7 +58,7 @@ def _whole(model: FloatModel, shapes: Shapes, node: OnnxNode) -> Norm | None:
     return Norm(node.inputs[0], node.outputs[0], (node,))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Match:
     """x, or its difference from the mean, over the root of the mean of its squares."""
 

@@ -1,7 +1,8 @@
 """The user's options of quantisation."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Method", "QuantizeOptions"]
 
@@ -19,7 +20,7 @@ class Method(StrEnum):
     """The range with the least mean square of what rounding and clipping change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizeOptions:
     """percentile: of values that are inside the range, for that method.
 

@@ -5,8 +5,9 @@ a node only moves, pools or joins have one scale: they form a group.
 """
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from dovetail.isa.frozen import frozen
 
 from ..node import OnnxNode
 from .functions import PAIRS, functions_of_one, is_elementwise, operands
@@ -56,7 +57,7 @@ PASSES = (
 """The first input is the activation, except for those in ``JOINED``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """roles: by a node's first output.  kept: nodes that stay float, and why.
 

@@ -1,10 +1,11 @@
 """Scales and zero points of activations, weights and biases."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array
 from .observe import Range
@@ -19,7 +20,7 @@ BIAS_LIMIT = 1 << 30
 """Half of int32: the other half is for the sum of products."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantization:
     """A real value is ``(q - zero_point) * scale``; ``zero_point`` of int8."""
 

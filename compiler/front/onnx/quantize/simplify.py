@@ -4,9 +4,11 @@ Each pass removes nodes, or replaces one by one of another kind that no pass pro
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....errors import ModelError
 from ....graph.ir import Array
@@ -31,7 +33,7 @@ LIMIT_BYTES = 1 << 28
 """Constants that would become larger are computed by the model itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoldConstants:
     """Replace nodes that read constants only, and Shape, by their values.
 
@@ -64,7 +66,7 @@ class FoldConstants:
         return model if len(kept) == len(model.nodes) else model.with_nodes(kept, constants)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindIdentities:
     """Cast to the type, and Expand or Reshape to the shape, that a tensor has, and Concat of one
     tensor -> Identity.
@@ -94,7 +96,7 @@ class FindIdentities:
         return self.shapes[x] == self.shapes[y] and self.dtypes[x] == self.dtypes[y]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropIdentities:
     """Remove Identity, Dropout, and what nothing reads."""
 
@@ -132,7 +134,7 @@ class DropIdentities:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropExpands:
     """Remove an Expand in front of operators of two tensors, which repeat the smaller themselves.
 
@@ -161,7 +163,7 @@ class DropExpands:
         return model if nodes == list(model.nodes) else model.with_nodes(nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShortcutToConv:
     """Slice with steps over height and width, Pad with channels of zeros -> 1x1 Conv with strides.
 
@@ -224,7 +226,7 @@ class ShortcutToConv:
         return weights
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UntilSettled:
     """Passes, until none of them changes anything; each change must leave fewer nodes of a kind."""
 

@@ -1,9 +1,9 @@
 """Between int8 tensors and what a model's user sees: floats and uint8."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime import host
 
 from ....dtypes import DType
@@ -14,7 +14,7 @@ from .rules import check, is_int8, require_bytes
 __all__ = ["Dequantize", "Quantize", "Shift128"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantize(Opaque):
     """``clip(rint(x / scale) + zero_point, -128, 127)``: float32 to int8."""
 
@@ -36,7 +36,7 @@ class Quantize(Opaque):
         return (host.quantize(inputs[0], self.scale, self.zero_point),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dequantize(Opaque):
     """``(x - zero_point) * scale``: int8 to float32."""
 
@@ -58,7 +58,7 @@ class Dequantize(Opaque):
         return (host.dequantize(inputs[0], self.scale, self.zero_point),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shift128(Opaque):
     """uint8 to int8 by subtracting 128, or int8 to uint8 by adding it."""
 

@@ -7,9 +7,10 @@ Source: TensorFlow Lite's reference kernels, ``MultiplyByQuantizedMultiplier`` a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...types import TensorType
@@ -52,7 +53,7 @@ def half_away(x: Array) -> Array:
     return np.asarray(whole + np.trunc((x - whole) * 2))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequantizeFixed(Opaque):
     """``clip(scaled(x, multiplier, shift) + zero_point, low, high)``.
 
@@ -80,7 +81,7 @@ class RequantizeFixed(Opaque):
         return (np.clip(total, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequantizeReal(Opaque):
     """``clip(round(float64(x) * scale) + zero_point, low, high)``, halves away from zero.
 
@@ -109,7 +110,7 @@ class RequantizeReal(Opaque):
         return (np.clip(rounded, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddFixed(Opaque):
     """``clip(scaled(a' + b', multiplier, shift) + zero_point, low, high)``, with
     ``a' = scaled((a - a_zero_point) * 2**left_shift, a_multiplier, a_shift)`` and ``b'`` likewise.
@@ -154,7 +155,7 @@ class AddFixed(Opaque):
         return (np.clip(total, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MultiplyFixed(Opaque):
     """``clip(scaled((a - a_zero_point) * (b - b_zero_point), multiplier, shift) + zero_point,
     low, high)``.
@@ -189,7 +190,7 @@ class MultiplyFixed(Opaque):
         return (np.clip(total, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AverageFixed(PaddedWindows):
     """Mean of what of each window is in the image, rounded half away from zero, in low..high.
 

@@ -1,11 +1,11 @@
 """Normalisation of rows in integers, as an accelerator computes it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.requantize import WIDE_LIMIT
 from dovetail.isa.rows import over_root
 
@@ -40,7 +40,7 @@ def wide_steps(channels: int) -> float:
     return float(WIDE_LIMIT / np.sqrt(channels))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowNorm(Opaque):
     """Rows less their mean, over their deviation, then scaled and moved channel by channel:
     int8[..., C] and parameters int32[C] and float32[C] to int8.

@@ -3,9 +3,10 @@ two activations.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...types import TensorType
@@ -27,7 +28,7 @@ MOST_TERMS = ((1 << 31) - 1) // 255**2
 """Products of two bytes, each less its zero point, that int32 holds the sum of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conv2d(Opaque):
     """``sum((x - zero_point) * (w - weight_zero_point)) + bias``.
 
@@ -79,7 +80,7 @@ class Conv2d(Opaque):
         return ((np.concatenate(sums, axis=3) + bias).astype(np.int32),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConvTranspose2d(Opaque):
     """Each ``x - zero_point`` times the kernel, added up ``strides`` apart, and the bias.
 
@@ -142,7 +143,7 @@ class ConvTranspose2d(Opaque):
         return (whole[:, top : top + rows, left : left + columns],)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dense(Opaque):
     """``(x - zero_point) @ (w - weight_zero_point).T + bias``.
 
@@ -175,7 +176,7 @@ class Dense(Opaque):
         return ((shifted @ factors.T + bias).astype(np.int32),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowProducts(Opaque):
     """Each row of ``x`` with each row of ``y``: ``(x - x_zero_point) @ (y - y_zero_point).T``.
 

@@ -1,10 +1,10 @@
 """Sums of a few terms, each of which has factors of its own, in fixed point."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.requantize import WIDE_LIMIT
 
 from ....dtypes import DType
@@ -18,7 +18,7 @@ FRACTION_BITS = 11
 """Bits of a term behind its point: one reaches 256 steps of the result."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScaledSum(Opaque):
     """Sums of ``terms`` int32 each, times float32: int32[..., terms * C / repeats] and factors
     float32[..., terms * C] to int8[..., C].
@@ -62,7 +62,7 @@ class ScaledSum(Opaque):
         return (np.clip(total + self.zero_point, -128, 127).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalesOfWords(Opaque):
     """The scales in words of an accelerator's parameters, which bytes of a tensor are:
     int8[1, 1, 8 * W, lanes] to float32[1, 1, pixels, W / pixels * lanes].

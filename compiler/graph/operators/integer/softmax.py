@@ -1,10 +1,11 @@
 """Softmax of rows by an integer table of exponentials, as an accelerator computes it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...types import TensorType
 from ..protocol import Array, Opaque, require, require_inputs
@@ -28,7 +29,7 @@ def exponential_table(x_scale: float) -> Array:
     return table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowSoftmax(Opaque):
     """Softmax over the last dimension, int8[..., C] to int8, with sums of integers.
 

@@ -1,11 +1,11 @@
 """Element by element on integers: requantisation, sums, products, tables; and softmax of rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime import host
 
 from ....dtypes import DType
@@ -16,7 +16,7 @@ from .rules import F32, check, is_int8, require_bytes, require_exactly, require_
 __all__ = ["Add", "Lookup", "Multiply", "Requantize", "Softmax", "WeightedAdd"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requantize(Opaque):
     """``clip(rint(float32(x) * scale) + zero_point, low, high)``, the product in float32.
 
@@ -46,7 +46,7 @@ class Requantize(Opaque):
         return (np.clip(rounded + self.zero_point, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Add(Opaque):
     """``clip(rint(fma(a, ra, fma(b, rb, offset))), low, high)`` in float32, ``fma`` rounding once.
 
@@ -91,7 +91,7 @@ class Add(Opaque):
         return (np.clip(np.rint(total) - shift, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WeightedAdd(Opaque):
     """``clip(rint(float32(a * a_factor + b * b_factor + offset) * scale) + zero_point, low,
     high)``, the sum in int32: a form that a sum of another meaning has in whole numbers.
@@ -131,7 +131,7 @@ class WeightedAdd(Opaque):
         return (np.clip(rounded + self.zero_point, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multiply(Opaque):
     """``clip(rint(float32(float32((a - za) * (b - zb)) * ratio) + zero_point), low, high)``.
 
@@ -170,7 +170,7 @@ class Multiply(Opaque):
         return (np.clip(np.rint(total) - shift, self.low, self.high).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lookup(Opaque):
     """``table[x + 128]``: x int8, table int8[256] to int8.
 
@@ -192,7 +192,7 @@ class Lookup(Opaque):
         return (table[places] if table.ndim == 1 else table[np.arange(len(table)), places],)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Softmax(Opaque):
     """Softmax over the last dimension, int8 to int8, by a table of float32 exponentials.
 

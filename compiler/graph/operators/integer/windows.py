@@ -1,10 +1,11 @@
 """Windows and borders of int8 images: pools, upsampling, padding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...types import TensorType
@@ -14,7 +15,7 @@ from .rules import F32, Pads, Pair, check, is_int8, require_image, sliding_windo
 __all__ = ["AveragePool2d", "MaxPool2d", "Pad", "PaddedWindows", "Upsample2d"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PaddedWindows(Opaque):
     """A result for each window of an image: int8[1, H, W, C] to int8[1, OH, OW, C]."""
 
@@ -34,7 +35,7 @@ class PaddedWindows(Opaque):
         return (TensorType((1, height, width, x.shape[3]), DType.INT8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaxPool2d(PaddedWindows):
     """Largest of each window; padding never wins.  int8[1, H, W, C] to int8."""
 
@@ -44,7 +45,7 @@ class MaxPool2d(PaddedWindows):
         return (windows.max(axis=(4, 5)).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upsample2d(Opaque):
     """Each pixel ``factors`` times, down and across: int8[1, H, W, C] to int8."""
 
@@ -65,7 +66,7 @@ class Upsample2d(Opaque):
         return (inputs[0].repeat(down, axis=1).repeat(across, axis=2),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AveragePool2d(Opaque):
     """``clip(rint(float32(sum(x - x_zero_point)) * scale) + zero_point)``, without padding.
 
@@ -113,7 +114,7 @@ class AveragePool2d(Opaque):
         return (np.clip(rounded, -128, 127).astype(np.int8),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pad(Opaque):
     """A border of ``value``: int8[1, H, W, C] to int8[1, top + H + bottom, left + W + right, C]."""
 

@@ -16,6 +16,8 @@ from typing import assert_never
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ...ir import Array, Graph, Node
 from ...operators.assembly import Append, Assemble
@@ -57,7 +59,7 @@ def is_integer(graph: Graph) -> bool:
     return all(isinstance(node.operator, (*INTEGER, *MOVES)) for node in graph.nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpandIntegers:
     """See the module's docstring."""
 

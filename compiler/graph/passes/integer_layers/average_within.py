@@ -1,8 +1,10 @@
 """Averages over what of each window is within the image."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
+
+from dovetail.isa.frozen import frozen
 
 from ...ir import GraphBuilder
 from ...operators.assembly import Assemble
@@ -13,7 +15,7 @@ from .values import Averaged
 __all__ = ["average_within"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     """``count`` windows of a row or column of them from number ``place`` on, each with ``taps``
     elements, the first of them element ``start``.

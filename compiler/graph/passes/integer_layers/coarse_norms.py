@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ...ir import Graph, Node
 from ...operators.elementwise import BinaryFunction, UnaryFunction
 from ...operators.integer.norm import MOST_SHIFT, RowNorm, deviation_steps
@@ -34,7 +36,7 @@ LEAST = 128
 """Taken from unsigned numbers of 8 bits, to keep them in int8."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoarseNorm:
     """x: the dequantised tensor, whose dimension ``axis`` rows are along.  centred: less its mean.
 

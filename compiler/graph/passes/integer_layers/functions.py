@@ -9,10 +9,11 @@ for the one tensor that all operands are functions of in the end.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime import host
 from dovetail.runtime.errors import InputError
 
@@ -40,7 +41,7 @@ INT8 = np.arange(-128, 128).astype(np.int8)
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Operand:
     """An operator's operand: a constant, [] or [C, 1], or the results of a function of ``tensor``.
 

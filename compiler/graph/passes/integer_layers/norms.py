@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ...ir import Graph, Node
 from ...operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
@@ -28,7 +30,7 @@ B, U = BinaryFunction, UnaryFunction
 MOST_BIAS = 1 << 30
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Norm:
     """x: the dequantised tensor.  scale, bias: float32[C].  centred: its mean is taken away.
 

@@ -9,7 +9,8 @@ stays as it is, between them.  Each node is visited once, in order.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ....errors import GraphError, ModelError, UnsupportedOperatorError
 from ...ir import Graph, Node
@@ -47,7 +48,7 @@ __all__ = ["Recognition", "has_integer_layers", "integer_layers", "is_quantized"
 HEAVY = (Convolution, Contract, TransposedConvolution)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recognition:
     """A graph with its integer layers as integer operators.
 

@@ -8,10 +8,12 @@ its edges the image is repeated.  Only results half way between two int8 values 
 Runtime's, whose float32 sums may round either way there.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ...ir import Node
 from ...operators.assembly import Assemble
@@ -36,7 +38,7 @@ FINEST = 1024
 NEAR = 1e-4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Phases:
     """Row ``period * t + a`` is the sum of ``weights[a][d]`` times row ``step * t + first + d``."""
 

@@ -8,10 +8,11 @@ Which sums these are is decided here alone: all targets compute what this pass l
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...ir import Graph, Node
@@ -36,7 +37,7 @@ LAYERED = (Contract, Convolution, DequantizeLinear, QuantizeLinear)
 """Operators whose tensors are those of layers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rotations:
     """Sums of scaled terms by the tensors that are quantised, and the nodes that only they need.
 
@@ -77,7 +78,7 @@ def find_scaled_sums(graph: Graph) -> Rotations:
     return Rotations(frozenset(roots), terms, frozenset(passed - kept))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Finder:
     """layered: tensors that depend on products, or on bytes."""
 
@@ -154,7 +155,7 @@ def quantize_scaled_sums(
     return Integer(made.bytes_of(name), identity_order(state.source.types[name].rank))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Quantizing:
     state: State
     found: Rotations

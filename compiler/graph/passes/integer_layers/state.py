@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ...ir import Graph, GraphBuilder, Node
 from .values import F32, Array, Integer, Real, RealConstant, Value
@@ -16,7 +18,7 @@ class UnrecognisedError(Exception):
     """Why a node is part of no integer layer: what was found and what is required."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizedAs:
     """A tensor's quantisation in the model: scale, zero point of int8, and whether it is uint8."""
 

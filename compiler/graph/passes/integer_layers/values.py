@@ -5,11 +5,12 @@ While the pass walks the graph each tensor is one of the values below; ``quantiz
 into an integer operator.  Zero points are those of int8: of uint8 less 128.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ...ir import Node
 from ...operators.elementwise import BinaryFunction
@@ -52,7 +53,7 @@ F32 = np.float32
 NCHW_TO_NHWC = (0, 2, 3, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Integer:
     """A tensor of the new graph, int8.
 
@@ -65,7 +66,7 @@ class Integer:
     unsigned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Floating:
     """A float32 input, before it is quantised; ``permutation`` as of ``Integer``."""
 
@@ -73,14 +74,14 @@ class Floating:
     permutation: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Foreign:
     """A tensor that no integer layer computes or reads, and why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Real:
     """``(tensor - zero_point) * scale``, per tensor."""
 
@@ -89,7 +90,7 @@ class Real:
     zero_point: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RealConstant:
     """``(values - zero_points) * scales`` along ``axis``: weights and biases.
 
@@ -111,7 +112,7 @@ class RealConstant:
         return np.asarray(found.reshape(self.values.shape))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Accumulated:
     """Sum of products of ``x`` and constant ``weights``, and ``bias``; then a clip to
     ``low..high`` in real units.
@@ -136,7 +137,7 @@ class Accumulated:
     high: float = np.inf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Products:
     """Products of each row of ``x`` with each row of ``y``, tensors of the new graph.
 
@@ -151,7 +152,7 @@ class Products:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sum:
     """Sum of two dequantised tensors, then a clip."""
 
@@ -161,7 +162,7 @@ class Sum:
     high: float = np.inf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multiplied:
     """Product of two dequantised tensors, then a clip; ``b`` is repeated to the shape of ``a``."""
 
@@ -171,7 +172,7 @@ class Multiplied:
     high: float = np.inf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowSums:
     """Sums of windows of a dequantised image, not divided yet.
 
@@ -185,7 +186,7 @@ class WindowSums:
     of_rows: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """Sums over ``axes`` of a dequantised tensor, not divided yet; they stay as 1 if ``keeps``.
 
@@ -198,7 +199,7 @@ class Totals:
     groups: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Averaged:
     """Average over windows of a dequantised tensor, padded with zeros that count, or do not.
 
@@ -217,7 +218,7 @@ class Averaged:
     counts: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Resampled:
     """``rows @ image @ columns.T`` of a dequantised image, channel by channel.
 
@@ -229,7 +230,7 @@ class Resampled:
     columns: Array
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joined:
     """Dequantised tensors one after the other along dimension ``axis`` of the model."""
 
@@ -237,7 +238,7 @@ class Joined:
     axis: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Masked:
     """A dequantised tensor where a condition of the model's holds, else ``other``."""
 
@@ -246,14 +247,14 @@ class Masked:
     other: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Softmaxed:
     """Softmax over the last dimension of a dequantised tensor."""
 
     real: Real
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Codes:
     """``(values - zero_point) * scale`` by the int8 value of a tensor, as those of ``Function``."""
 
@@ -263,7 +264,7 @@ class Codes:
     unsigned: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Combination:
     """The sum or product of two operands that are functions of one tensor, then a clip.
 
@@ -277,7 +278,7 @@ class Combination:
     high: float = np.inf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Function:
     """A function of each element of a stored tensor: its results by the int8 value, float32[256].
 
@@ -297,7 +298,7 @@ Pending = (
 """Values that are computed when they are quantised."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moved:
     """A value that the model's nodes ``moves`` move before it is quantised; ours move its bytes."""
 

@@ -1,7 +1,8 @@
 """Sums of products: a tile of results in registers, by the instructions that fit the operands."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ....loops.expressions import Scope
 from ....loops.ir import Allocate, Block, For, LoopKind, Stmt
@@ -91,7 +92,7 @@ def choose_tile(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """One of the tiles of a reduction; loops by their names.
 

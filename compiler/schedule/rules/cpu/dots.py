@@ -11,8 +11,9 @@ broadcast.
 becomes ``columns_uint8_int8_16``: each of 16 neighbours in ``x`` is multiplied separately.
 """
 
-from dataclasses import dataclass
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....loops.expressions import Binary, BinaryFunction, Cast, Expr, Load
@@ -26,7 +27,7 @@ KINDS = ((DType.UINT8, DType.INT8), (DType.INT8, DType.INT8), (DType.INT16, DTyp
 MOST_STEPS = 24
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dots:
     """near: the loop over neighbours.  lane: the loop whose values are in lanes.
 

@@ -1,11 +1,13 @@
 """Facts about a CPU's core that the rules use."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Machine"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """The part of a CPU's core that a tile may use."""
 

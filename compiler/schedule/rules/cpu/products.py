@@ -1,8 +1,10 @@
 """Sums of products as the rules see them: sizes of loops, and how operands move with each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....loops.affine import Linear, linear
@@ -16,7 +18,7 @@ Axis = tuple[tuple[str, int], ...]
 """(loop, step) pairs: the index is the sum of ``step * loop``, and of a constant."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """An element that a product reads, of a buffer outside; load: as it is written.
 
@@ -33,7 +35,7 @@ class Operand:
         return self.load.buffer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Products:
     """sizes: of the loops.  kept: those around the sum, outermost first.  summed: its own.
 

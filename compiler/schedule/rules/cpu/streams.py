@@ -4,14 +4,14 @@ They come from memory once in a run, in a known order, so what the next tile rea
 while this tile is computed.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from .products import Products
 
 __all__ = ["Stream", "find_stream"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """An operand in ``buffer``; moving: the loop, of this operand alone, that changes between
     tiles.

@@ -6,8 +6,10 @@ does one multiply-add for each element of the tile; the tile is chosen for few l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from .machine import Machine
@@ -30,7 +32,7 @@ LEAST_WORK = 1 << 15
 """Products of a sum whose tiles threads share."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiling:
     """vector: the label that is in lanes; None for scalars.  It may be a summed one.
 
@@ -110,7 +112,7 @@ def choose_rows(products: Products, machine: Machine) -> Tiling:
     return Tiling(vector, lanes, {label: min(range(2, most + 1), key=total)})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Use:
     """An operand's labels, and the bytes it loads for each combination of them.
 

@@ -1,8 +1,9 @@
 """Reductions over sliding windows: vectors of neighbouring windows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ....loops.affine import Linear, linear
 from ....loops.expressions import Constant, Variable
@@ -50,7 +51,7 @@ def schedule_windows(schedule: Schedule, machine: Machine, given: Sequence[Step]
     return schedule.lanes(window.last, window.lanes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Window:
     """The loops over results, and the reduction in them."""
 

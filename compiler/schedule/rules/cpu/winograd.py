@@ -4,7 +4,9 @@ The transforms run in the lanes of blocks of channels, the products by tiles in 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ....loops.affine import Linear
 from ....loops.expressions import Constant, Expr, Variable
@@ -48,7 +50,7 @@ def schedule_winograd(schedule: Schedule, machine: Machine, given: Sequence[Step
     return schedule
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Steps:
     """loops: in the nests of the transforms over rows of tiles, in that of products over tiles."""
 

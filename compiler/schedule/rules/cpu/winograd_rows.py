@@ -6,7 +6,7 @@ Threads share the blocks, if the weights are few enough for each of them to read
 the steps of one block.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Tiles", "rows_together"]
 
@@ -23,7 +23,7 @@ TRANSFORM_CYCLES = {16: (24, 16), 36: (130, 80)}
 """By the places of a tile: cycles of the transforms of its inputs and outputs, 16 channels each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiles:
     """places: elements of a tile of inputs.  down, across: rows and columns of tiles.
 

@@ -7,7 +7,7 @@ The innermost of these loops become threads, as many as a block should have; a l
 them too many is split.  A loop whose iterations meet, and all inside of it, stays as it is.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ....errors import ScheduleError
 from ....loops.expressions import Constant
@@ -20,7 +20,7 @@ from .choice import DEFAULT
 __all__ = ["bind_nests"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Loop:
     name: str
     extent: int

@@ -1,7 +1,8 @@
 """Choices of a search that differ from the rules for GPUs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ....define.definition import Kind
 from ....loops.intrinsic import Intrinsic
@@ -9,7 +10,7 @@ from ....loops.intrinsic import Intrinsic
 __all__ = ["DEFAULT", "SPACE", "Choice", "choices_for", "is_group"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """threads: of a block, at most.  channels: of a thread in a convolution.  lanes: threads that
     share a long sum.

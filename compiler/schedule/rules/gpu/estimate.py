@@ -13,7 +13,9 @@ Constants are for an H100 (SXM), fitted to kernels measured on one on 2026-11-26
 has other constants, but mostly the same best tiles.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Tiling", "Work", "microseconds", "plain_microseconds", "tiled_microseconds"]
 
@@ -68,7 +70,7 @@ RESERVED_BYTES = 1 << 10
 WARP, GROUP = 32, 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """count: products side by side, each of rows, columns and depth; element_bytes: of operands.
 
@@ -89,7 +91,7 @@ class Work:
         return replace(self, whole=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiling:
     """rows, columns: of a block's tile.  step_bytes: of each row of operands, in a step.
 

@@ -1,7 +1,8 @@
 """Products of matrices as the rules see them: rows, columns, the sum, and the operands."""
 
-from dataclasses import dataclass
 from math import gcd, prod
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....loops.affine import linear
@@ -21,7 +22,7 @@ from ....loops.traverse import loads, variables
 __all__ = ["Product", "factor", "product_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """outer: loops around, count: iterations of all of them; p, q, k: rows, columns, the sum, with
     their extents; acc: the sum's buffer; left, right: those of the operands; dtypes: of an element

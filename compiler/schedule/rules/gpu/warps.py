@@ -9,7 +9,8 @@ Rows of shared memory have ``PADDING_BYTES`` more than they need, so that eight 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ...steps.schedule import Schedule
 
@@ -32,7 +33,7 @@ SIDE = 16
 """Rows and columns of an instruction's result."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TileShape:
     """Rows and columns of a block's tile, warps in each direction."""
 
@@ -57,7 +58,7 @@ class TileShape:
         return GROUP * self.row_warps * self.column_warps
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nest:
     """Loops over the rows and columns of a block's tile; ``stems`` and ``end``: of the names of
     what they become.

@@ -1,8 +1,9 @@
 """Questions that code generation asks about a kind of CPU."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 
@@ -35,7 +36,7 @@ class Ability(Enum):
     MASK_BYTES = "memory accesses under a mask, of elements of 1 and 2 bytes"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """A CPU that code can be made for on any host: LLVM's name of it, and its features."""
 
@@ -43,7 +44,7 @@ class Level:
     features: Features
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vectors:
     """Vector registers of ``bytes``, as many as ``registers``, of CPUs that have ``feature``."""
 
@@ -52,7 +53,7 @@ class Vectors:
     registers: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dot:
     """LLVM's intrinsic of a dot product in each lane, of CPUs that have all of ``needs``.
 
@@ -72,7 +73,7 @@ class Dot:
     adds: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToInt32:
     """LLVM's intrinsics from float32[lanes] to int32[lanes], of CPUs that have ``needs``.
 
@@ -87,7 +88,7 @@ class ToInt32:
     masked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Packing:
     """LLVM's intrinsics that narrow with saturation, 128 bits of each operand at a time.
 
@@ -99,7 +100,7 @@ class Packing:
     bytes: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relocation:
     """How an address is written into code: a value, and the fields of bits that take it.
 
@@ -114,7 +115,7 @@ class Relocation:
     low: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stub:
     """Code that jumps to the address in a slot of the table of imports.
 
@@ -125,7 +126,7 @@ class Stub:
     relocations: tuple[tuple[int, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class System:
     """Numbers of Linux's system calls."""
 
@@ -135,7 +136,7 @@ class System:
     sched_getaffinity: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arch:
     """A kind of CPU.
 

@@ -13,12 +13,14 @@ tensors.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.contractions import Convolution
@@ -37,7 +39,7 @@ __all__ = ["BlockChannels"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockChannels:
     """See the module's docstring.  Every node is visited once, so the pass ends."""
 

@@ -10,9 +10,11 @@ graph, so the pass ends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.contractions import Contract
@@ -32,7 +34,7 @@ Use = tuple[str, int | None]
 """A tensor, and the dimension along which a loop takes slices of it; None: it is read whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockRows:
     """largest: bytes of a tensor that stays whole.  block: bytes of a block, at most.
 
@@ -124,7 +126,7 @@ class BlockRows:
         return builder.build((builder.node(Reshape(shape), (collected,), output, origin),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """body: the part for one block; its inputs are ``uses`` in order, those with slices first.
 

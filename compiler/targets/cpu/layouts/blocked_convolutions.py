@@ -5,10 +5,11 @@ weights are packed here, or transformed for Winograd's tiles.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....graph.groups import is_border
@@ -36,7 +37,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConvolutionChoices:
     """Choice of blocked convolutions, and of how they are computed.
 
@@ -74,7 +75,7 @@ def block_convolution(
     return convolution.first()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Convolution:
     """weights: [O, C / groups, *kernel]."""
 

@@ -6,11 +6,12 @@ filled up with zeros.  The result is [N, O / B, *positions, B] always.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.operators.contractions import Axis, Contract, Convolution
 
@@ -36,7 +37,7 @@ SUMMED = 4
 """Products of bytes that are summed at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """contraction: of the activations and ``weights``."""
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.movement import PadTensor, Reshape, Slice, Transpose
 from ....graph.rebuild import Rebuilding
@@ -20,7 +22,7 @@ from .blocked_products import blocked_array
 __all__ = ["Blocked", "BlockedTensors"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocked:
     """A tensor's blocked form, and what the lanes beyond its channels hold."""
 

@@ -5,9 +5,9 @@
 Each convolution becomes nodes of other kinds, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.contractions import Axis, Contract, Convolution
@@ -19,7 +19,7 @@ __all__ = ["ExpandConvolutions", "Pads", "padded"]
 Pads = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpandConvolutions:
     """See the module's docstring."""
 

@@ -8,10 +8,11 @@ constant is not packed again, so the pass ends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....graph.ir import Graph, Node
@@ -24,7 +25,7 @@ REUSES = 4
 """Products that read an element of the constant at least; for fewer, packing changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackWeights:
     """See the module's docstring."""
 

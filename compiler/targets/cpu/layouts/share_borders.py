@@ -7,7 +7,7 @@ What reads ``t`` are contractions and element-wise nodes; other readers need it 
 nothing but the pad reads ``t``, so the pass ends.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ....graph.groups import is_border
 from ....graph.ir import Graph, Node
@@ -22,7 +22,7 @@ __all__ = ["ShareBorders"]
 ELEMENTWISE = Binary | Bitcast | Cast | MultiplyAdd | Unary
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShareBorders:
     """See the module's docstring."""
 

@@ -6,8 +6,10 @@ Only where each element of the operand is used often enough to pay for the copy.
 is not turned again, so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.contractions import Contract
@@ -21,7 +23,7 @@ REUSES = 8
 """Products with an element that pay for moving it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransposeOperands:
     """See the module's docstring."""
 

@@ -3,9 +3,11 @@
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
+
+from dovetail.isa.frozen import frozen
 
 from ....loops.ir import Function
 from ....options import CpuOptions
@@ -26,7 +28,7 @@ _FUNCTIONS_OF_A_PROCESS = 8
 """A process is worth its start for as many functions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LlvmOptions(CpuOptions):
     """Options of code generation: the CPU's, and how to compile.
 

@@ -5,13 +5,13 @@ An entry holds the bytes of workspace, then the object file.
 
 import functools
 import hashlib
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from dovetail.isa import cache
+from dovetail.isa.frozen import frozen
 
 from ....loops import ir
 from ....loops.expressions import (
@@ -35,7 +35,7 @@ __all__ = ["BuiltFunction", "content_key", "fetch", "keep"]
 _WORKSPACE_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BuiltFunction:
     """symbol: the name in ``code``, an object file.  workspace_bytes: that a call needs."""
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
+
 from ....loops.expressions import Buffer, Expr
 from ...llvm.values import Linear, Operand, Value
 from .emitter import Emitter
@@ -11,7 +13,7 @@ from .emitter import Emitter
 __all__ = ["Context", "Place", "Statistics"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a buffer is.
 

@@ -1,6 +1,6 @@
 """Instructions of dot products, by what the CPU has."""
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...llvm.values import Value, constant, llvm_type
@@ -12,7 +12,7 @@ from .emitter import Emitter
 __all__ = ["DotProduct", "emit_dot"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DotProduct:
     """``c[lanes] += a . b[lanes, ...]``; columns: ``a[..., lane]`` in place of ``a``."""
 

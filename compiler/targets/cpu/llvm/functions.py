@@ -4,7 +4,7 @@
 pool's, workspace holds the buffers that are too large for the stack.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ....errors import GraphError
 from ....loops.ir import Function
@@ -16,7 +16,7 @@ from .statements import emit
 __all__ = ["Signature", "write_function"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """Facts about a function that a caller needs.
 

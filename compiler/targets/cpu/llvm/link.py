@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.native.image import IMPORT_BYTES, Image
 
 from ....errors import CompilerError
@@ -44,7 +45,7 @@ def link(arch: Arch, objects: Sequence[bytes], exported: Sequence[str]) -> Image
     return linker.image(parts, imports, exported)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Section:
     kind: int
     flags: int

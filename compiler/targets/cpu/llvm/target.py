@@ -1,10 +1,10 @@
 """The CPU that code is made for."""
 
-from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.native.host import host_flags
 
 from ....errors import TargetError
@@ -15,7 +15,7 @@ from ..arch.table import ARCHES, arch_of_triple
 __all__ = ["CpuTarget", "host_cpu", "target_machine"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuTarget:
     """A CPU: its kind, LLVM's name of it, and the features that it has, by LLVM's names."""
 

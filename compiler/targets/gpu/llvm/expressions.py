@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ....errors import GraphError
 from ....loops.expressions import (
@@ -40,7 +42,7 @@ FLOAT_INTRINSICS: Mapping[U, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """Where a buffer begins: a pointer and its address space, 0 for any.
 

@@ -1,8 +1,9 @@
 """Arithmetic of integers and bool, as on CPUs; a value has no bounds that are known."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....loops.expressions import COMPARISONS
@@ -26,7 +27,7 @@ def _value(ref: str, dtype: DType) -> Value:
     return Value(ref, dtype, constant=known)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Typed(Instructions):
     """``e``, with values that know their types."""
 

@@ -5,7 +5,8 @@ and 6.15.8, whose functions have mangled names in SPIR-V's back-end.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dovetail.isa.frozen import frozen
 
 from ....loops.ir import LoopKind
 from .emitter import Emitter
@@ -16,7 +17,7 @@ GLOBAL_AND_LOCAL = "3"
 """CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """triple: LLVM's name.  convention: of kernels.  numbers: the functions that give the number of
     a block or thread, and their result.  private: address space of a thread's arrays.  offsets:

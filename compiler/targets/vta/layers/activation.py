@@ -4,10 +4,12 @@ An activation of C channels is int8[C / lanes, top + H + bottom, left + W + righ
 in blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....graph.operators.integer.rules import Pair
@@ -18,7 +20,7 @@ from .image import Image
 __all__ = ["Activation", "Grid"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """The pixels of a part of an image: those of the whole from ``start`` on, ``steps`` apart.
 
@@ -38,7 +40,7 @@ class Grid:
         return replace(self, start=(top + (rows - 1) * down, left), steps=(-down, across))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activation:
     """An on-chip tensor: ``channels`` in blocks of ``lanes``, and its halo.
 

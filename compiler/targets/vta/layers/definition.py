@@ -15,11 +15,12 @@ ACT, with their halo; constants come from DRAM.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
 from dovetail.isa.nibbles import fits_nibbles
 
 from ....dtypes import DType
@@ -56,7 +57,7 @@ Array = NDArray[np.generic]
 AXES = ("c", "y", "x", "l")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Channel block, row, column and lane of an element of a result."""
 
@@ -71,7 +72,7 @@ class Place:
         return (self.c, self.y, self.x, self.l)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """A reduction within each element: its loops, from the outermost, and where it starts."""
 
@@ -80,7 +81,7 @@ class Fold:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sums:
     """A buffer, as large as the result without its halo, and the statements that fill it."""
 
@@ -97,7 +98,7 @@ def unfinished(value: Expr, place: Place) -> Expr:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """One element of a result: ``finish`` of ``value``, or of all values of ``fold``.
 
@@ -113,7 +114,7 @@ class Definition:
     macs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoweredLayer:
     """A loop program, its constants by buffer name, and the activations it reads and writes.
 

@@ -9,13 +9,14 @@ than the vector unit's own fixed point keeps, are found in the same way.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import floor, log2
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....errors import UnsupportedOperatorError
 from ....graph.operators.integer.fixed_point import AddFixed
@@ -35,7 +36,7 @@ Lite rounds away from zero, are beyond it.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixedPointAdd:
     """m0, m1: signed 24-bit.  offset: int32.  scale: of float32.  zero_point: what is added after
     rounding.  inexact_pairs: of 65,536, those whose result differs.

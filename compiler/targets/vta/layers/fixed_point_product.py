@@ -7,11 +7,12 @@ product is half way between two integers, or nearly.  So neighbours of the exact
 every operand pair, each with some or none of the zero point as part of the bias.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.operators.integer.values import Multiply
 
@@ -24,7 +25,7 @@ FORMS = 24
 """Parts of the zero point that are tried as part of the bias."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundScale:
     """bias: int32.  zero_point: what is added after rounding.  inexact_pairs: of 65,536, those
     whose result differs.

@@ -16,10 +16,11 @@ into a *plane* of its own, an image behind the other.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from dovetail.isa.config import WIDEST_BUS_BYTES, HardwareConfig
+from dovetail.isa.frozen import frozen
 from dovetail.runtime.accelerator.layouts import OwnWindows
 from dovetail.runtime.accelerator.part import Rows
 
@@ -38,7 +39,7 @@ PIECES, WAITED_BEATS = 8, 32
 """LOADs that an image takes for each time that its rows are read, and beats that each waits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """Word (block k of a plane, row, column x) has the bytes ``x * step - lead + k * lanes`` and
     following of the row.

@@ -3,11 +3,12 @@ has.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dovetail.isa.finishes import SHIFTS, OwnFinish
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError
@@ -186,7 +187,7 @@ def _body(last: Stmt, first: Definition, summed: Activation | None) -> Stmt:
     return last
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sum:
     definition: Definition
     inexact_pairs: int

@@ -6,11 +6,12 @@ That is what the vector unit makes of a depthwise convolution of one tap.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Affine", "find_affine", "find_blocks", "joined"]
 
@@ -32,7 +33,7 @@ Form = tuple[int, int, np.float32]
 """Tap, bias and scale of a channel."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Affine:
     """A form for each channel: int8[C], int32[C], float32[C]; the limits of all."""
 

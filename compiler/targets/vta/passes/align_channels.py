@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
@@ -35,7 +37,7 @@ KEEPERS = (MaxPool2d, AveragePool2d, Upsample2d)
 """Layers whose channels are placed as those they read; others are with some attributes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layout:
     """The lanes of a tensor's channels, counted over the blocks of the tensor ``root`` that it is
     part of, perhaps itself.
@@ -54,7 +56,7 @@ class _Layout:
         return start % block == 0 and self.lanes[-1] - start == len(self.lanes) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlignChannels:
     """lanes: channels of a block."""
 

@@ -21,10 +21,11 @@ zero in other heads' channels.  Attention that this does not suit stays as it is
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.indexing import Gather
@@ -40,7 +41,7 @@ from .lanes import Lanes
 __all__ = ["CachedAttention"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CachedAttention:
     """lanes: of a block."""
 

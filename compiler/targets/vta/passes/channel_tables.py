@@ -10,11 +10,12 @@ for more channels than a block, so the pass ends.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import Conv2d
@@ -27,7 +28,7 @@ from .shared_forms import Shared, find_shared
 __all__ = ["ChannelTables"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelTables:
     """lanes: channels of a block."""
 
@@ -62,7 +63,7 @@ class ChannelTables:
         return _product(rewriter.builder, node, node.inputs[0], node.output, form)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     """Channels from ``first`` to before ``end``, and their form, if they have one."""
 

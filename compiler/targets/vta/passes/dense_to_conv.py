@@ -7,9 +7,9 @@
 Each Dense is visited once and none is made, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import Conv2d, Dense
@@ -18,7 +18,7 @@ from ....graph.operators.movement import Reshape, Transpose
 __all__ = ["DenseToConv"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DenseToConv:
     """See the module's docstring."""
 

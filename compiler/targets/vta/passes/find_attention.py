@@ -9,9 +9,10 @@ for a head of keys then follow each other.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.products import Dense, RowProducts
@@ -23,7 +24,7 @@ from .shared_heads import picked
 __all__ = ["Attention", "Cache", "find_attention"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cache:
     """Tensors of runs before, int8[..., heads, positions, size], and of this, with a position for
     each token.
@@ -33,7 +34,7 @@ class Cache:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attention:
     """Nodes from the first product to the dense layer behind the last.
 

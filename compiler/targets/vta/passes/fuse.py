@@ -14,7 +14,9 @@ Append                             ->  a tensor in DRAM that two others are part
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from dovetail.isa.frozen import frozen
 
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node
@@ -34,7 +36,7 @@ from .own_parts import is_channel_concatenation, is_channel_slice
 __all__ = ["Layer", "Partition", "View", "fuse"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A part of the tensor ``whole``: its channels from ``channel`` on, its pixels from ``start``
     on, ``steps`` apart.
@@ -46,7 +48,7 @@ class View:
     steps: Pair = (1, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layer:
     """Nodes that one kernel computes, in order; ``inputs`` and ``output`` are activations."""
 
@@ -60,7 +62,7 @@ class Layer:
         return self.nodes[0].origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """A graph cut in three: host nodes before, layers on the accelerator, host nodes after.
 

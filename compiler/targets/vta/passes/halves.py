@@ -23,6 +23,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble, Halves
 from ....graph.operators.integer.conversions import Quantize, Shift128
@@ -45,7 +47,7 @@ ROOM = 0.75
 """Part of ACT that results may take; the others are for rows of the image, and for later layers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layer:
     """A convolution, and what makes bytes of its sums: a requantisation, and perhaps a table."""
 
@@ -69,7 +71,7 @@ class _Layer:
         return self.operator.pads[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TwoHalves:
     """See the module's docstring.  lanes: of a block.  act_words: of ACT."""
 

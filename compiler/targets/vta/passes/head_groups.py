@@ -1,12 +1,13 @@
 """Heads of an attention that are side by side: their queries, keys, values, scores and results."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.assembly import Append, Assemble
@@ -22,7 +23,7 @@ from .lanes import Lanes
 __all__ = ["Group", "HeadGroups"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Heads whose keys are side by side: the number of the first, how many; elements of a head in
     their order as channels, in runs of these sizes that each have all heads.
@@ -42,7 +43,7 @@ class Group:
         return [(head, each) for run in runs for head in range(self.heads) for each in run]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeadGroups:
     """graph: that has the attention.  builder: of the new graph; read: the name there of a tensor.
     block: channels of a block.

@@ -14,6 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Lookup, Requantize
@@ -36,7 +38,7 @@ Wanted = dict[Span, set[Fill | None]]
 """Fills that the readers of each head want; None if only its own channels are wanted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layout:
     """Channels of a wider result.
 
@@ -49,7 +51,7 @@ class _Layout:
     blanks: Array
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeadLanes:
     """lanes: of a block."""
 

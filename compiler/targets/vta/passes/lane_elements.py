@@ -1,10 +1,12 @@
 """Elements of vectors, which may become channels of images, and what moves them."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.indexing import Gather
@@ -26,7 +28,7 @@ class NoLanesError(Exception):
     """The vectors cannot be had in this order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elements:
     """The elements of a graph's tensors, as they are before they are moved."""
 

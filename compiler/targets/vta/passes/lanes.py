@@ -14,6 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.indexing import Gather
@@ -34,7 +36,7 @@ Mask = NDArray[np.bool_]
 LAYERS = (Dense, Conv2d, RowNorm, RowProducts, AnyRequantize, AnyAdd, AnyMultiply, ScaledSum)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Image:
     """An image of the new graph; ``blank``: what it holds where a row has no element."""
 

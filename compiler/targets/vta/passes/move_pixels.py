@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
@@ -42,7 +44,7 @@ MADE = (*LAYERS, AnyRequantize)
 TO_NHWC = Transpose((0, 2, 3, 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MovePixels:
     """See the module's docstring."""
 

@@ -6,10 +6,12 @@
 changes, and LOAD need not bring the rows outside the limits.  The pass is over after one turn.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.values import Lookup
@@ -20,7 +22,7 @@ __all__ = ["NarrowLimits"]
 LEAST = -128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NarrowLimits:
     """Gives limits to tensors to which only one table is applied."""
 

@@ -8,7 +8,9 @@ read a copy:
 Each node is visited once, so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
@@ -20,7 +22,7 @@ from .own_parts import COPY, is_channel_concatenation, is_channel_slice
 __all__ = ["OwnBorders"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnBorders:
     """See the module's docstring."""
 

@@ -6,7 +6,9 @@ A layer reads one part of a tensor: where that is loaded, the other part is else
 and itself are one part.  Each node is visited once, so the pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.assembly import Assemble
@@ -17,7 +19,7 @@ from .own_parts import COPY, is_channel_concatenation, is_channel_slice
 __all__ = ["OwnOperands"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnOperands:
     """See the module's docstring."""
 

@@ -10,7 +10,7 @@ two images are not written between columns of other parts.  All others are copie
 Slices that are not read in place are copied too.  Each node is visited once, so the pass ends.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
@@ -52,7 +52,7 @@ def _is_image(kind: TensorType) -> bool:
     return kind.rank == 4 and kind.shape[0] == 1 and kind.dtype == DType.INT8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnParts:
     """See the module's docstring.
 

@@ -1,10 +1,11 @@
 """Movements of pixels as pieces: channels of evenly spaced rows and columns."""
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.operators.integer.rules import Pair
 
@@ -19,7 +20,7 @@ MOST = 64
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """Pixels ``start``, ``start + step``, ... of a row or column, ``count`` of them."""
 
@@ -28,7 +29,7 @@ class Run:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Channels ``places`` of a result: ``channels`` of the pixels ``rows`` and ``columns``."""
 
@@ -38,7 +39,7 @@ class Piece:
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     """An image: pixels ``steps`` apart from each of ``starts`` on, and the pieces they are made of,
     one after the other.

@@ -6,7 +6,7 @@
 Each step moves a Transpose one node nearer to the input, so the pass ends.
 """
 
-from dataclasses import dataclass
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.indexing import Gather
@@ -21,7 +21,7 @@ __all__ = ["RaiseTransposes"]
 MOVED = (Quantize, Shift128, Transpose, Reshape, Slice, Gather)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaiseTransposes:
     """See the module's docstring."""
 

@@ -5,10 +5,12 @@ ScaledSum(parts of Dense(x), factors)
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.indexing import Gather
@@ -21,7 +23,7 @@ from .parameter_words import parameter_words
 __all__ = ["ScaledLanes"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScaledLanes:
     """graph, builder, read, block: as of ``Lanes``.  inside: what layers make.
 

@@ -8,9 +8,9 @@ The second form is used only where it takes no more products than a convolution 
 step leaves one Gather fewer to be read, so the pass ends.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....graph.ir import Array, Graph, Node
@@ -26,7 +26,7 @@ IMAGE = 4
 """Dimensions of an image, batch and channels included."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelectChannels:
     """lanes: channels of a block."""
 

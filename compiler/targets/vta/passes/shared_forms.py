@@ -6,17 +6,17 @@ for all 256 values of x.  So are products of a quantised tensor with a constant 
 the weights of a normalisation.  Such a form needs no bias a channel.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 __all__ = ["Shared", "find_shared"]
 
 X = np.arange(-128, 128)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """signs: int8[C], 1 or -1.  scales: float32[C].  zero_point: of what is read, ``added``: to
     results, which are clipped to the limits.

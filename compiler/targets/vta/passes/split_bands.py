@@ -9,10 +9,11 @@ rewritten, and no part can be split again with a gain, so the pass ends.
 """
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.products import Conv2d
@@ -30,7 +31,7 @@ LAYER_TILES = 16
 """Tiles of weights that are loaded in the time that one more layer takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitBands:
     """lanes: channels of a block."""
 

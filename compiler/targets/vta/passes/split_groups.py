@@ -10,9 +10,11 @@ Depthwise convolutions are left as they are.  A group that fills blocks is not j
 pass ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.integer.products import Conv2d
@@ -28,7 +30,7 @@ def is_depthwise(operator: Conv2d, weights: tuple[int, ...]) -> bool:
     return operator.groups > 1 and weights[3] == 1 and weights[0] == operator.groups
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitGroups:
     """lanes: channels of a block."""
 

@@ -25,6 +25,8 @@ from math import prod
 
 import numpy as np
 
+from dovetail.isa.frozen import frozen
+
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Append
@@ -46,7 +48,7 @@ HEADS_LAST = Transpose((0, 2, 1, 3))
 """From [1, heads, rows, channels] to [1, rows, heads, channels]."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitProducts:
     """lanes: of a block."""
 

@@ -3,9 +3,9 @@
 Requantize(Conv2d(x)), of one tap of 1 for each channel of x, and of none for the others
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import Conv2d
@@ -17,7 +17,7 @@ PLAIN = Conv2d((1, 1), (0, 0, 0, 0), 1, 0)
 SAME = Requantize(0, -128, 127)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """An image ``x`` of which ``count`` channels are made; those that it lacks hold ``blank``."""
 

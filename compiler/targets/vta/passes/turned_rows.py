@@ -8,10 +8,11 @@ as in attention.  A matrix of ``B`` channels takes ``A * B * g`` multiply-accumu
 or a Reshape that is not to one row, so the pass ends.
 """
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+
+from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ....graph.ir import Graph, Node
@@ -35,7 +36,7 @@ LAYERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnedRows:
     """See the module's docstring.  lanes: of a block."""
 
