@@ -202,7 +202,7 @@ class GraphBuilder:
         names: dict[str, str] = {}
         for name, new in dict(zip(wanted, tensors, strict=True)).items():
             if name in self.inputs:
-                raise GraphError(f"output {name!r} is defined twice")
+                raise GraphError(f"output {name!r} is an input too; required another name")
             if new in names or new in self.inputs or new in self.constants:
                 new = self.node(Reshape(self.types[new].shape), (new,), name, name)
             names[new] = name

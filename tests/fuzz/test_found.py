@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from dovetail.compiler import compile
-from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
+from dovetail.compiler.errors import CompilerError, ModelError, UnsupportedOperatorError
 from dovetail.compiler.targets.cpu.executor.executor import Executor
 
 NO_TYPE = 86
@@ -48,3 +48,13 @@ def test_a_scan_of_more_inputs_than_it_has_is_refused() -> None:
     )
     with pytest.raises(ModelError, match="num_scan_inputs is 2147483648; required 1 to 2"):
         compile(model, "cpu")
+
+
+def test_a_graph_may_be_called_what_is_no_text() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> name (float[2, 2] x) => (int64[2, n] y) '
+        "{ a = Relu (x) y = NonZero (a) }"
+    )
+    model.ParseFromString(model.SerializeToString().replace(b"name", b"n\xfeme"))
+    with pytest.raises(CompilerError, match="compile it for cpu"):
+        compile(model, "vta:tiny")

@@ -24,7 +24,7 @@ from .outside import converter_outside
 from .table import CONVERTERS
 from .wellformed import require_wellformed
 
-__all__ = ["ImportRecord", "import_model"]
+__all__ = ["ImportRecord", "import_model", "read_constant"]
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class _Walker:
         scope = self.scopes[-1]
         for tensor in graph.initializer:
             if tensor.name not in scope:
-                scope[tensor.name] = self.context.constant(_array(tensor))
+                scope[tensor.name] = self.context.constant(read_constant(tensor))
         for sparse in graph.sparse_initializer:
             self.context.require_room(*sparse.dims)
             scope[sparse.values.name] = self.context.constant(_dense(sparse))
@@ -195,7 +195,7 @@ class _Walker:
             if value is not None
         }
         if self.depth > 50:
-            raise ModelError(f"node {proto.name!r}: function {function.name!r} calls itself")
+            raise ModelError(f"node {self.context.origin!r}: {function.name!r} calls itself")
         opsets = {each.domain or "ai.onnx": each.version for each in function.opset_import}
         inner = _Walker(
             self.context, {**self.opsets, **opsets}, self.functions, [arguments], self.depth + 1
@@ -221,7 +221,12 @@ def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
     return OnnxNode(proto.op_type, name, inputs, outputs, attributes, proto.domain)
 
 
-def _array(tensor: onnx.TensorProto) -> Array:
+def read_constant(tensor: onnx.TensorProto) -> Array:
+    """The value of a constant.
+
+    Raises ModelError for one that cannot be read, UnsupportedOperatorError for an element type that
+    there is no code for.
+    """
     if tensor.data_type not in NARROW_TYPES:
         element_type(tensor.data_type)
     try:
@@ -231,7 +236,7 @@ def _array(tensor: onnx.TensorProto) -> Array:
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> Array:
-    values, indices = _array(sparse.values), _array(sparse.indices)
+    values, indices = read_constant(sparse.values), read_constant(sparse.indices)
     result = np.zeros(tuple(sparse.dims), values.dtype)
     if indices.ndim == 1:
         result.reshape(-1)[indices] = values

@@ -107,6 +107,27 @@ def convert_grid_sample(context: ImportContext, node: OnnxNode, inputs: Inputs) 
     return (result.cast(x.dtype).reshape(*x.shape[:2], *grid.shape[1:-1]).tensor,)
 
 
+def convert_affine_grid(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
+    """Points of [-1, 1] for GridSample: theta[N, rank, rank + 1] times each place of an image.
+
+    ONNX's own function for it takes no batch of 1.
+    """
+    theta, size = (term(context, node, inputs, place) for place in range(2))
+    batch, _, *sizes = (int(each) for each in context.value(size.tensor))
+    rank = len(sizes)
+    if theta.shape != (batch, rank, rank + 1):
+        raise ModelError(f"{node}: theta {theta.shape}; required {(batch, rank, rank + 1)}")
+    corners, lines = bool(node.integer("align_corners", 0)), []
+    for count in sizes:
+        end = 1.0 if corners else (count - 1) / count
+        lines.append(np.linspace(end, -end, count)[::-1])  # A single corner is the last one.
+    axes = np.meshgrid(*lines, indexing="ij")
+    places = np.stack([*axes[::-1], np.ones(sizes)], axis=-1).reshape(-1, rank + 1)
+    base = Term(context, context.constant(places.astype(theta.dtype.numpy)))
+    points = einsum([(base, [1, 3]), (theta, [0, 2, 3])], [0, 1, 2], accumulator(theta.dtype))
+    return (points.cast(theta.dtype).reshape(batch, *sizes, rank).tensor,)
+
+
 def convert_roi_align(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """Means or maxima of bilinear samples in the bins of each region."""
     x, rois, batch = (term(context, node, inputs, place) for place in range(3))
@@ -220,6 +241,7 @@ def convert_deform_conv(context: ImportContext, node: OnnxNode, inputs: Inputs) 
 
 
 SAMPLING: dict[str, Converter] = {
+    "AffineGrid": convert_affine_grid,
     "DeformConv": convert_deform_conv,
     "GridSample": convert_grid_sample,
     "RoiAlign": convert_roi_align,

@@ -49,7 +49,7 @@ def _model(
     outputs: Sequence[onnx.ValueInfoProto],
 ) -> onnx.ModelProto:
     stored = list(model.graph.initializer)
-    graph = helper.make_graph(nodes, model.graph.name, inputs, outputs, stored)
+    graph = helper.make_graph(nodes, str(model.graph.name), inputs, outputs, stored)
     graph.sparse_initializer.extend(model.graph.sparse_initializer)
     found = helper.make_model(graph, opset_imports=model.opset_import)
     found.ir_version = model.ir_version

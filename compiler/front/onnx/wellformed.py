@@ -60,7 +60,7 @@ def _require_graph(graph: onnx.GraphProto) -> None:
 
 def _require_nodes(where: str, nodes: Sequence[onnx.NodeProto], given: Sequence[str]) -> None:
     made = [name for node in nodes for name in node.output if name]
-    _require_text(chain(given, made, *((node.name, *node.input) for node in nodes)))
+    _require_text(chain(given, made, *((n.op_type, n.domain, n.name, *n.input) for n in nodes)))
     _require_single(where, [*given, *made])
     for graph in _bodies(nodes):
         _require_graph(graph)

@@ -155,6 +155,7 @@ def _floats(dtypes: Mapping[str, str]) -> frozenset[str]:
 def _require_contraction(decided: Plan) -> None:
     if not any(role is Role.CONTRACTION for role in decided.roles.values()):
         reasons = "; ".join(f"{node}: {reason}" for node, reason in decided.kept[:3])
+        reasons = reasons or "the model has none"
         raise ModelError(f"no convolution or matrix product can be quantised: {reasons}")
 
 

@@ -1,23 +1,27 @@
 """A float model as nodes and constants, ready to be rewritten."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, version_converter
+from onnx import helper, shape_inference, version_converter
 
 from ....dtypes import DType
-from ....errors import ModelError
+from ....errors import ModelError, UnsupportedOperatorError
 from ....graph.ir import Array
 from ....quantize.signature import Signature
+from ...faults import faults_of
 from ...source import Source
 from ..element_types import ELEMENT_TYPES, type_name
+from ..model import read_constant
 from ..node import OnnxNode, is_quantized_kind
 from ..source import SourceModel
-from ..write import onnx_model
+from ..wellformed import require_wellformed
+from ..write import onnx_model, write_model
 
 __all__ = [
     "FloatModel",
@@ -33,6 +37,10 @@ OLDEST_OPSET = 13
 IR_VERSION = 8
 NO_MASKS = ("BatchNormalization", "Conv", "ConvTranspose", "Gemm", "LayerNormalization", "MatMul")
 """Operators whose constants must be finite."""
+NOT_CONVERTED = (
+    *(RuntimeError, ValueError, shape_inference.InferenceError, version_converter.ConvertError),
+)
+"""What ONNX raises for models that it cannot bring to a newer opset."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +83,20 @@ class FloatModel:
 def float_model(source: Source) -> onnx.ModelProto:
     """A model of any front end, as ONNX to quantise; an open batch is 1.
 
-    Raises ModelError for a model that is quantised already, and what ``onnx_model`` raises.
+    A model with functions, bodies or operators of other domains is written anew, without them.
+    Raises ModelError for a model that is quantised already or malformed, and what ``write_model``
+    raises.
     """
-    if source.quantizes and not isinstance(source, SourceModel):
+    if isinstance(source, SourceModel):
+        require_wellformed(source.proto)
+        if source.quantizes:
+            return source.proto
+        if _is_plain(source.proto):
+            with suppress(UnsupportedOperatorError):
+                source.to_graph_and_rest(1)  # Says what is wrong with it, and keeps to limits.
+            return source.proto
+        return write_model(source.to_graph(1).graph, source.name or "model")
+    if source.quantizes:
         raise ModelError(
             "the model is quantised already; required a float model.  dovetail compile takes it "
             "as it is"
@@ -103,15 +122,24 @@ def read_model(proto: onnx.ModelProto) -> FloatModel:
 
 def read_any_model(proto: onnx.ModelProto) -> FloatModel:
     """As ``read_model``, but the model may have QuantizeLinear and DequantizeLinear."""
+    require_wellformed(proto)
     proto = _modern(proto)
     graph = proto.graph
-    constants = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
-    nodes = []
+    constants = {each.name: read_constant(each) for each in graph.initializer}
+    nodes = list[OnnxNode]()
+    known = {"", *constants, *(each.name for each in graph.input)}
     for position, each in enumerate(graph.node):
-        if each.op_type == "Constant" and (value := _constant(each)) is not None:
-            constants[each.output[0]] = value
+        node = _node(each, position)
+        for name in node.inputs:
+            if name not in known:
+                raise ModelError(f"{node} reads {name!r}, which no node before it computes")
+        known |= set(node.outputs)
+        with faults_of(node, node.name):
+            value = _constant(each) if node.kind == "Constant" else None
+        if value is None:
+            nodes.append(node)
         else:
-            nodes.append(_node(each, position))
+            constants[node.outputs[0]] = value
     products = {name for node in nodes if node.kind in NO_MASKS for name in node.inputs}
     for name, array in constants.items():
         allowed = array if name in products else np.where(np.isneginf(array), 0, array)
@@ -121,8 +149,11 @@ def read_any_model(proto: onnx.ModelProto) -> FloatModel:
         raise ModelError("the model has no output")
     opset = next(each.version for each in proto.opset_import if each.domain in ("", "ai.onnx"))
     outputs = tuple(each.name for each in graph.output)
+    for name in outputs:
+        if name not in known:
+            raise ModelError(f"output {name!r} is computed by no node")
     inputs = signatures(proto)
-    return FloatModel(graph.name or "model", tuple(nodes), constants, inputs, outputs, opset)
+    return FloatModel(str(graph.name) or "model", tuple(nodes), constants, inputs, outputs, opset)
 
 
 def signatures(proto: onnx.ModelProto) -> tuple[Signature, ...]:
@@ -151,12 +182,24 @@ def _modern(proto: onnx.ModelProto) -> onnx.ModelProto:
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     if opset >= OLDEST_OPSET:
         return proto
+    newer = onnx.ModelProto()
+    newer.CopyFrom(proto)
+    newer.ir_version = max(IR_VERSION, proto.ir_version)  # Constants need be no inputs.
     try:
-        return version_converter.convert_version(proto, OLDEST_OPSET)
-    except (RuntimeError, ValueError) as error:
+        return version_converter.convert_version(newer, OLDEST_OPSET)
+    except NOT_CONVERTED as error:
         raise ModelError(
             f"the model is of opset {opset} and cannot be converted to {OLDEST_OPSET}: {error}"
         ) from None
+
+
+def _is_plain(proto: onnx.ModelProto) -> bool:
+    """True if there are nodes of ONNX's own operators alone, none with a body."""
+    return not proto.functions and all(
+        node.domain in ("", "ai.onnx")
+        and not any(each.HasField("g") or each.graphs for each in node.attribute)
+        for node in proto.graph.node
+    )
 
 
 def _node(proto: onnx.NodeProto, position: int) -> OnnxNode:
@@ -170,7 +213,7 @@ def _constant(proto: onnx.NodeProto) -> Array | None:
     value = helper.get_attribute_value(attribute)
     match attribute.name:
         case "value":
-            return numpy_helper.to_array(value)
+            return read_constant(value)
         case "value_float" | "value_floats":
             return np.asarray(value, np.float32)
         case "value_int" | "value_ints":

@@ -164,6 +164,10 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ),
     ("GridSample", [X, normal(2, 3, 3, 2)], {"padding_mode": "other"}, "padding 'other'"),
     ("GridSample", [X, normal(2, 3, 3, 2)], {"mode": "other"}, "mode 'other'"),
+    (
+        *("AffineGrid", [normal(1, 2, 2), np.array([1, 1, 3, 3])]),
+        *({"opset": 20, "constant": (1,)}, r"theta \(1, 2, 2\); required \(1, 2, 3\)"),
+    ),
     ("GridSample", [X, normal(2, 3, 3)], {}, r"grid \(2, 3, 3\)"),
     ("MaxRoiPool", [X, ROIS[:0]], {"pooled_shape": [2, 3], "constant": (1,)}, "no region"),
     ("DFT", [normal(1, 6, 3)], {"opset": 17, "axis": 1}, "along dimension 1"),

@@ -103,6 +103,14 @@ def test_grids(mode: str, padding: str, corners: int) -> None:
     compare("GridSample", [normal(2, 3, 5, 6), grid], tolerance=1e-3, **attributes)
 
 
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("sizes", [(1, 1, 3, 4), (2, 1, 1, 5), (1, 1, 2, 3, 1)])
+def test_grids_of_affine_maps(sizes: tuple[int, ...], corners: int) -> None:
+    rank = len(sizes) - 2
+    inputs = [normal(sizes[0], rank, rank + 1), np.array(sizes)]
+    compare("AffineGrid", inputs, opset=20, constant=(1,), align_corners=corners)
+
+
 @pytest.mark.parametrize("ratio", [0, 2])
 def test_regions(ratio: int) -> None:
     rois = np.array([[0, 0, 6, 5], [1.5, 2, 4.2, 7.7], [2, 1, 2.5, 1.5]], np.float32)

@@ -8,6 +8,9 @@ import onnx
 import onnxruntime
 import pytest
 
+from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.onnx.quantize import float_model, quantize_model
+from dovetail.compiler.front.onnx.source import SourceModel
 from tests.compiler.cli.commands import invoke, refused
 from tests.compiler.front.torch.mutate import FILES
 
@@ -87,6 +90,47 @@ def test_models_that_are_not_float_are_refused(tmp_path: Path) -> None:
     refused(invoke("quantize", WORDS, *rest), "for input 'tokens'; required [2, 8]")
     refused(invoke("quantize", COUNTER, *rest, "--dim", "n=3"), "no input has a dimension 'n'")
     refused(invoke("convert", tmp_path / "int8.tflite", "-o", tmp_path / "y.onnx"), "as it is")
+
+
+PLAIN = '<ir_version: 8, opset_import: ["": 17{}]> m (float[1, 2, 6, 6] x, float[3, 2, 1, 1] w) '
+CALLED = """ <domain: "l", opset_import: ["": 17]>
+f (x, w) => (y) { c = Conv (x, w) y = Relu (c) }"""
+BRANCH = """k = Constant <value = bool {1}> () c = Conv (x, w) y = If (k)
+<then_branch = a () => (float[1, 3, 6, 6] t) { t = Relu (c) },
+else_branch = b () => (float[1, 3, 6, 6] e) { e = Neg (c) }>"""
+UNUSUAL = {
+    "function": PLAIN.format(', "l": 1') + "=> (float[n] y) { y = l.f (x, w) }" + CALLED,
+    "body": PLAIN.format("") + f"=> (float[n] y) {{ {BRANCH} }}",
+    "domain": PLAIN.format(', "com.microsoft": 1')
+    + "=> (float[n] y) { c = Conv (x, w) y = com.microsoft.Gelu (c) }",
+    "old": PLAIN.format("").replace("17", "7").replace("ir_version: 8", "ir_version: 3")
+    + "=> (float[n] y) { c = Conv (x, w) y = Upsample <scales = [1., 1., 2., 2.]> (c) }",
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_functions_bodies_and_old_operators_are_written_anew(name: str) -> None:
+    generator = np.random.default_rng(5)
+    model = onnx.parser.parse_model(UNUSUAL[name])
+    weights = generator.normal(size=(3, 2, 1, 1)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    del model.graph.input[1]  # As in ONNX Runtime, constants of old models need be no inputs.
+    inputs = {"x": generator.normal(size=(1, 2, 6, 6)).astype(np.float32)}
+    done = quantize_model(float_model(SourceModel(model)), [inputs])
+    assert done.integer["Conv"] == 1
+    (wanted,), (found,) = (
+        onnxruntime.InferenceSession(each.SerializeToString()).run(None, inputs)
+        for each in (model, done.model)
+    )
+    assert 0 < np.abs(found - wanted).max() < 0.03 * np.abs(wanted).max()
+
+
+def test_a_malformed_model_is_refused_as_by_compile() -> None:
+    model = onnx.parser.parse_model(
+        PLAIN.format("") + "=> (float[n] y) { c = Conv (x, w) y = Add (c, w) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(Add\): .* shapes that broadcast"):
+        float_model(SourceModel(model))
 
 
 def test_a_model_of_tokens_becomes_integer(tmp_path: Path) -> None:

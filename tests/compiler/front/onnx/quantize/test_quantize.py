@@ -303,6 +303,23 @@ def test_what_cannot_be_quantised_is_refused() -> None:
     refused(log, ModelError, r"no convolution .* node 'log' \(Log\): there is no integer", x)
     done, _ = quantized(node("Relu"))
     refused(done.model, ModelError, "quantised already; required a float model", x)
+    relu = small_model([helper.make_node("Relu", ["x"], ["y"])], SHAPE)
+    refused(relu, ModelError, "can be quantised: the model has none", x)
+    unknown = float_conv()
+    unknown.graph.node[0].input[0] = "z"
+    refused(unknown, ModelError, r"node .* \(Conv\) reads 'z', which no node before it", x)
+    unknown = float_conv()
+    unknown.graph.output[0].name = "z"
+    refused(unknown, ModelError, "output 'z' is computed by no node", x)
+    short = float_conv()
+    short.graph.initializer[0].dims[0] += 1
+    refused(short, ModelError, "constant 'w' cannot be read", x)
+    empty = float_conv()
+    empty.graph.node.insert(0, helper.make_node("Constant", [], ["k"]))
+    refused(empty, ModelError, r"node 'k' \(Constant\) is malformed", x)
+    old = small_model([helper.make_node("Foo", ["x"], ["y"])], SHAPE)
+    old.opset_import[0].version = 9
+    refused(old, ModelError, "of opset 9 and cannot be converted to 13: .*Foo", x)
     sizes = small_model([helper.make_node("Relu", ["x"], ["y"])], [1, "width"])
     refused(sizes, ModelError, r"input 'x' has shape \[1, 'width'\]; required fixed sizes", x)
 
