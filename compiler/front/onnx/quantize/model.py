@@ -40,7 +40,7 @@ NO_MASKS = ("BatchNormalization", "Conv", "ConvTranspose", "Gemm", "LayerNormali
 NOT_CONVERTED = (
     *(RuntimeError, ValueError, shape_inference.InferenceError, version_converter.ConvertError),
 )
-"""What ONNX raises for models that it cannot bring to a newer opset."""
+"""Errors of ONNX for models that it cannot bring to a newer opset."""
 
 
 @dataclass(frozen=True)
