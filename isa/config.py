@@ -7,6 +7,7 @@ valid.
 
 import hashlib
 from dataclasses import field, fields
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from .declared import Limit, check_fields, declare
 from .errors import ConfigError
 from .finishes import OwnFinish, find_finish
-from .frozen import frozen
+from .frozen import KeepsHash, frozen
 from .memories import Memory
 from .sdram import SdramTiming
 
@@ -43,6 +44,9 @@ ELEMENTS: dict[Memory, np.dtype[Any]] = {
     Memory.TAB: np.dtype(np.int8),
 }
 """Elements of each memory's words."""
+
+DEPTHS = {memory: attrgetter(f"{memory.value}_depth") for memory in Memory}
+"""The field that has each memory's depth."""
 
 
 @frozen
@@ -78,7 +82,7 @@ class DramTiming:
 
 
 @frozen
-class HardwareConfig:
+class HardwareConfig(KeepsHash):
     """An accelerator: one ``block x block`` matrix core, its scratchpads, its bus and its memory.
 
     Every field declares what it means, its unit and its range.  ``finish`` gets the version that is
@@ -308,7 +312,7 @@ class HardwareConfig:
 
     def depth(self, memory: Memory) -> int:
         """Words in ``memory``."""
-        return int(getattr(self, f"{memory.value}_depth"))
+        return DEPTHS[memory](self)
 
     def element(self, memory: Memory) -> np.dtype[Any]:
         """Data type of each lane of a word of ``memory``; PAR has two, all biases first."""

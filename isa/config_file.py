@@ -13,7 +13,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -22,6 +22,7 @@ from .config import DEFAULT_CLOCK_HZ, DramTiming, HardwareConfig
 from .declared import Declared, declarations
 from .entry_points import ExtensionError
 from .errors import ConfigError
+from .frozen import replace
 from .sdram import SDRAM_CHIPS, SdramTiming, sdram_timing
 
 __all__ = ["SUFFIX", "config_to_toml", "read_config", "require_name"]

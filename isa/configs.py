@@ -1,12 +1,12 @@
 """The named configurations, and how one is found by its name or its file."""
 
 import difflib
-from dataclasses import replace
 from pathlib import Path
 
 from .config import DramTiming, HardwareConfig
 from .config_file import SUFFIX, read_config
 from .errors import ConfigError
+from .frozen import replace
 from .sdram import MT48LC16M16A2_75, sdram_timing
 
 __all__ = ["CONFIGS", "find_config"]

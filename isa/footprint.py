@@ -5,14 +5,13 @@ use it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .config import HardwareConfig
-from .frozen import frozen
+from .frozen import frozen, replace
 from .instructions import Finish, Fold, Gemm, Instruction, Load, Multiplier, Row, Store, Vector
 from .memories import Memory
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from .formats import Format
-from .frozen import frozen
+from .frozen import KeepsHash, frozen
 from .instruction_formats import (
     GEMM_FORMAT,
     LOAD_FORMAT,
@@ -132,7 +132,7 @@ class Row(IntEnum):
 
 
 @frozen(kw_only=True)
-class Load:
+class Load(KeepsHash):
     """Copy ``count_z x count_y x count_x`` words from DRAM into a padded block of a scratchpad.
 
     The block has ``pad_y_before + count_y + pad_y_after`` rows of ``pad_x_before + count_x +
@@ -214,7 +214,7 @@ class Load:
 
 
 @frozen(kw_only=True)
-class Gemm:
+class Gemm(KeepsHash):
     """For each iteration: ``ACC[o] (+)= WGT[w] @ ACT[a]``, ``o``, ``w``, ``a`` affine in the six
     loop indices.
 
@@ -245,7 +245,7 @@ class Gemm:
 
 
 @frozen(kw_only=True)
-class Vector:
+class Vector(KeepsHash):
     """For each iteration of the outer levels: fold the reduction levels lane by lane, post-process,
     write.
 
@@ -293,7 +293,7 @@ class Vector:
 
 
 @frozen(kw_only=True)
-class Store:
+class Store(KeepsHash):
     """Copy ``count_z x count_y x count_x`` words from ACT to DRAM; ends when memory has answered
     every burst.
     """

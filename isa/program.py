@@ -27,7 +27,7 @@ MASKS = ("act_read_banks", "act_write_banks", "acc_banks")
 
 def program_to_bytes(program: Sequence[Instruction]) -> bytes:
     """The instructions, one after the other."""
-    return b"".join(encode(instruction) for instruction in program)
+    return b"".join(map(encode, program))
 
 
 def program_from_bytes(data: bytes) -> Program:

@@ -1,9 +1,8 @@
 """Every access of a statement to a buffer, with what holds where it happens."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ..dtypes import DType
 from .affine import Linear
@@ -13,7 +12,7 @@ from .intrinsic import PREFETCH, Intrinsic
 from .ir import Allocate, Block, For, If, Invoke, Let, Region, Stmt, Store, Update, While
 from .rewrite import substitute_expr
 from .simplify import Simplifier
-from .traverse import loads, operands, written
+from .traverse import LEAVES, loads, operands, written
 
 __all__ = ["Access", "accesses"]
 
@@ -191,7 +190,7 @@ class _Collector:
 
     def reads(self, roots: Iterable[Expr], stmt: Stmt, place: _Place) -> None:
         """The loads in ``roots``, with the conditions of the selects around them."""
-        stack = [(root, place) for root in roots]
+        stack = [(root, place) for root in roots if type(root) not in LEAVES]
         seen: set[tuple[int, int, bool]] = set()
         places = [place]
         while stack:
@@ -202,7 +201,7 @@ class _Collector:
             seen.add(key)
             match expr:
                 case Load(buffer=buffer, indices=indices):
-                    stack += ((each, here) for each in indices)
+                    stack += [(each, here) for each in indices if type(each) not in LEAVES]
                     self.add(buffer, indices, here, stmt, reads=True)
                 case Select(condition=condition, chosen=chosen, other=other) if (
                     len(places) < MOST_PLACES
@@ -212,7 +211,7 @@ class _Collector:
                     places += (then, otherwise)
                     stack += ((other, otherwise), (chosen, then), (condition, here))
                 case _:
-                    stack += ((each, here) for each in operands(expr))
+                    stack += [(each, here) for each in operands(expr) if type(each) not in LEAVES]
 
     def invoke(self, stmt: Invoke, place: _Place) -> None:
         if stmt.intrinsic == PREFETCH:

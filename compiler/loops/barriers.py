@@ -15,10 +15,9 @@ uses those of another thread, ``targets/gpu`` refuses it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ..errors import GraphError
 from .accesses import Access, accesses

@@ -8,7 +8,9 @@ constant.  A fact about an element of a buffer holds until something writes the 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dovetail.isa.frozen import frozen
 
 from ..dtypes import DType
 from .affine import Linear, linear
@@ -39,7 +41,7 @@ FACTS = 2
 ANY: Interval = integer_limits(DType.INT64)
 
 
-@dataclass(frozen=True)
+@frozen
 class Bounds:
     """Ranges of variables, and forms that are at most 0."""
 

@@ -6,7 +6,7 @@ of which there are as many in other nests:
     for i in 12: if i + 4 < 12: S   ->   for i in 8: S
 """
 
-from dataclasses import replace
+from dovetail.isa.frozen import replace
 
 from ..dtypes import DType
 from .affine import linear

@@ -16,7 +16,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, Union
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import KeepsHash, frozen
 
 from ..dtypes import DType
 from ..errors import GraphError
@@ -115,7 +115,7 @@ def _operator(
     return method
 
 
-class _Arithmetic:
+class _Arithmetic(KeepsHash):
     """Python's operators on expressions; a bare number takes the other operand's dtype."""
 
     __slots__ = ()

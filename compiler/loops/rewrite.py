@@ -1,8 +1,9 @@
 """Substitution in loop programs: what does not change stays the same object."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import assert_never
+
+from dovetail.isa.frozen import replace
 
 from .expressions import (
     Binary,

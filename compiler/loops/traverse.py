@@ -5,7 +5,8 @@ no recursion on expressions, so that deep and shared ones cost what they hold.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar, assert_never
+from operator import attrgetter
+from typing import Any, TypeVar, assert_never
 
 from .expressions import (
     Binary,
@@ -22,6 +23,7 @@ from .expressions import (
 from .ir import Allocate, Block, For, If, Invoke, Let, Stmt, Store, Update, While
 
 __all__ = [
+    "LEAVES",
     "bodies",
     "expressions",
     "fold",
@@ -35,26 +37,46 @@ __all__ = [
 
 T = TypeVar("T")
 
-LEAVES = (Variable, Constant)
+LEAVES = frozenset({Variable, Constant})
+"""Classes of expressions with nothing below."""
+
+STATEMENTS = (Block, For, While, If, Allocate, Let, Store, Update, Invoke)
+
+
+def _none(node: object) -> tuple[()]:
+    return ()
+
+
+OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    Binary: attrgetter("left", "right"),
+    Load: attrgetter("indices"),
+    Constant: _none,
+    Variable: _none,
+    Unary: lambda expr: (expr.operand,),
+    Cast: lambda expr: (expr.operand,),
+    Bitcast: lambda expr: (expr.operand,),
+    Select: attrgetter("condition", "chosen", "other"),
+    MultiplyAdd: attrgetter("left", "right", "addend"),
+}
+"""The expressions directly below one, by its class: this is asked for every node."""
+
+BODIES: dict[type[Stmt], Callable[[Any], tuple[Stmt, ...]]] = {
+    Block: attrgetter("statements"),
+    For: lambda stmt: (stmt.body,),
+    While: lambda stmt: (stmt.body,),
+    Allocate: lambda stmt: (stmt.body,),
+    Let: lambda stmt: (stmt.body,),
+    If: lambda stmt: (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise),
+    Store: _none,
+    Update: _none,
+    Invoke: _none,
+}
+"""The statements directly below one, by its class."""
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly below ``expr``."""
-    match expr:
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Load(indices=indices):
-            return indices
-        case Constant() | Variable():
-            return ()
-        case Unary(operand=operand) | Cast(operand=operand) | Bitcast(operand=operand):
-            return (operand,)
-        case Select(condition=condition, chosen=chosen, other=other):
-            return (condition, chosen, other)
-        case MultiplyAdd(left=left, right=right, addend=addend):
-            return (left, right, addend)
-        case _:
-            assert_never(expr)
+    return OPERANDS[type(expr)](expr)
 
 
 def fold(
@@ -69,7 +91,7 @@ def fold(
     known: dict[int, tuple[Expr, T]] = {} if memo is None else memo
     if id(expr) in known:
         return known[id(expr)][1]
-    if isinstance(expr, LEAVES):
+    if type(expr) in LEAVES:
         known[id(expr)] = (expr, result := combine(expr, ()))
         return result
     stack = [expr]
@@ -78,16 +100,18 @@ def fold(
         if id(node) in known:
             stack.pop()
             continue
-        below, waiting = operands(node), []
+        below = OPERANDS[type(node)](node)
+        waiting = []
         for each in below:
             if id(each) in known:
                 continue
-            if isinstance(each, LEAVES):
+            if type(each) in LEAVES:
                 known[id(each)] = (each, combine(each, ()))
             else:
                 waiting.append(each)
         if waiting:
-            stack += reversed(waiting)
+            waiting.reverse()
+            stack += waiting
             continue
         stack.pop()
         # A list first: this runs for every node, and a generator takes longer.
@@ -101,22 +125,13 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
     while stack:
         node = stack.pop()
         yield node
-        stack += reversed(bodies(node))
+        below = BODIES[type(node)](node)
+        stack += below if len(below) < 2 else reversed(below)
 
 
 def bodies(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements directly below ``stmt``."""
-    match stmt:
-        case Block(statements=statements):
-            return statements
-        case For(body=body) | While(body=body) | Allocate(body=body) | Let(body=body):
-            return (body,)
-        case If(then=then, otherwise=otherwise):
-            return (then,) if otherwise is None else (then, otherwise)
-        case Store() | Update() | Invoke():
-            return ()
-        case _:
-            assert_never(stmt)
+    return BODIES[type(stmt)](stmt)
 
 
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
@@ -141,7 +156,7 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
 def expressions(root: Expr | Stmt) -> Iterator[Expr]:
     """Every expression node in ``root``, each object once."""
     stack: list[Expr] = []
-    if isinstance(root, Block | For | While | If | Allocate | Let | Store | Update | Invoke):
+    if isinstance(root, STATEMENTS):
         for stmt in walk(root):
             stack += own_expressions(stmt)
         stack.reverse()
@@ -153,7 +168,8 @@ def expressions(root: Expr | Stmt) -> Iterator[Expr]:
         if id(node) not in seen:
             seen[id(node)] = node
             yield node
-            stack += reversed(operands(node))
+            if below := OPERANDS[type(node)](node):
+                stack += reversed(below)
 
 
 def loads(root: Expr | Stmt) -> Iterator[Load]:

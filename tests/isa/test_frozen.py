@@ -4,11 +4,12 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields
+from dataclasses import replace as standard_replace
 
 import pytest
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import KeepsHash, frozen, replace
 
 STANDARD = dataclass(frozen=True, slots=True)
 
@@ -44,7 +45,7 @@ def test_constructors_take_what_the_fields_say(base: type, decorate: Callable) -
     assert repr(made) == "Further(x=1, y=2, notes=[], fixed=3, made=(), z=0, last=5)"
     assert made.hidden == 4
     assert made.notes is not cls(1).notes
-    assert replace(made, x=3, last=6) == cls(3, 2, last=6)
+    assert standard_replace(made, x=3, last=6) == cls(3, 2, last=6)
     assert asdict(cls(1))["made"] == ()
     with pytest.raises(ValueError, match="x is -1"):
         cls(-1)
@@ -103,6 +104,40 @@ def test_options_are_those_of_dataclasses() -> None:
         Named(1)
     assert Itself(1) != Itself(1)
     assert hash(Itself(1)) != hash(Itself(1))
+
+
+def test_a_replaced_field_leaves_the_others() -> None:
+    made = Ours(1, notes=["a"], hidden=2)
+    changed = replace(made, y=3)
+    found = (changed.x, changed.y, changed.notes, changed.hidden)
+    assert found == (1, 3, made.notes, 2)
+    with pytest.raises(ValueError, match="x is -1"):
+        replace(made, x=-1)
+    with pytest.raises(TypeError, match="'fixed'"):
+        replace(made, fixed=1)
+
+
+def test_a_kept_hash_is_computed_once_and_stays_behind() -> None:
+    class Part:
+        asked = 0
+
+        def __hash__(self) -> int:
+            self.asked += 1
+            return 5
+
+    @frozen
+    class Whole(KeepsHash):
+        part: Part
+
+    part = Part()
+    whole = Whole(part)
+    assert hash(whole) == hash(whole) == hash((part,))
+    assert part.asked == 2
+    assert whole == Whole(part)
+    other = Whole.__new__(Whole)
+    other.__setstate__(whole.__getstate__())
+    assert hash(other) == hash(whole)
+    assert part.asked == 3
 
 
 def test_copies_are_whole() -> None:

@@ -1,9 +1,8 @@
 """Computing, in each iteration of a loop, what it reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

@@ -1,7 +1,8 @@
 """Conditions on indices, under which statements run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from dovetail.isa.frozen import replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

@@ -1,9 +1,8 @@
 """Writing rows of a few elements, whose columns come one by one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

@@ -1,9 +1,8 @@
 """Steps that change loops one by one: their number and kind."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

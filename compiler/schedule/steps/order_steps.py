@@ -1,9 +1,8 @@
 """Steps that change the order in which statements run."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.expressions import Load, Variable

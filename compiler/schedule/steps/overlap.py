@@ -1,9 +1,8 @@
 """Filling shared memory for one iteration while the one before it computes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.accesses import accesses

@@ -1,9 +1,8 @@
 """Tiles of results of 32 bits that end as bytes, whose rows are packed with saturation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

@@ -1,10 +1,9 @@
 """Reducing in the lanes of vectors."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

@@ -1,9 +1,8 @@
 """Prefetches of what will soon be read."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.expressions import Constant, Expr, Load, Variable, as_index

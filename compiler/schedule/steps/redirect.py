@@ -1,7 +1,8 @@
 """Accesses to one buffer sent to another, and copies between the two."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from dovetail.isa.frozen import replace
 
 from ...dtypes import DType
 from ...loops.bounds import Bounds

@@ -1,10 +1,9 @@
 """Tiles of results in registers while their sums run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.expressions import Buffer, Constant, Expr, Load, Scope, Variable, as_index

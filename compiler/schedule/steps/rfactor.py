@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

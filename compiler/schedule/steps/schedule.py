@@ -1,10 +1,10 @@
 """A loop program and the trace of steps that made it what it is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, field, replace
+from dataclasses import Field, field
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.bounds import Bounds
@@ -210,9 +210,10 @@ def _check_races(
     before: Function, function: Function, intrinsics: Mapping[str, Intrinsic], step: Step
 ) -> None:
     """Loops whose iterations run at once must still be allowed to, where the step changed them."""
-    known = {id(stmt) for stmt in walk(before.body) if isinstance(stmt, For)}
-    for stmt in walk(function.body):
-        if isinstance(stmt, For) and stmt.kind in FREE and id(stmt) not in known:
+    found = [each for each in walk(function.body) if isinstance(each, For) and each.kind in FREE]
+    known = {id(each) for each in walk(before.body)} if found else set()
+    for stmt in found:
+        if id(stmt) not in known:
             site, loop = find_loop(function, stmt.variable)
             bounds: Bounds = site.bounds
             conflict = race(loop, bounds, intrinsics)

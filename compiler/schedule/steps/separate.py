@@ -1,9 +1,8 @@
 """Reducing windows along all their dimensions but the last, and then along the last."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.affine import Linear, linear

@@ -1,9 +1,9 @@
 """Where things are in a program, and the program with something else there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError
@@ -98,13 +98,19 @@ class Site:
 
 def find(function: Function, wanted: Callable[[Stmt], bool]) -> Site | None:
     """The first statement, in the order of the text, that is ``wanted``."""
-    stack: list[tuple[Stmt, tuple[tuple[Stmt, int], ...]]] = [(function.body, ())]
+    # Of each its parent with its number below that one, and the parent's own such three.
+    stack: list[tuple[Stmt, Any]] = [(function.body, None)]
     while stack:
-        stmt, above = stack.pop()
+        stmt, place = stack.pop()
         if wanted(stmt):
-            return Site(function, stmt, above)
-        below = [(each, (*above, (stmt, n))) for n, each in enumerate(bodies(stmt))]
-        stack += reversed(below)
+            above = []
+            while place is not None:
+                parent, number, place = place
+                above.append((parent, number))
+            return Site(function, stmt, tuple(reversed(above)))
+        below = bodies(stmt)
+        for number in range(len(below) - 1, -1, -1):
+            stack.append((below[number], (stmt, number, place)))
     return None
 
 

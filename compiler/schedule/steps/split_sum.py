@@ -1,9 +1,8 @@
 """A long sum in parts that do not wait for each other."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.expressions import BinaryFunction, Buffer, Constant, Load, Scope, Variable, as_index

@@ -1,9 +1,8 @@
 """Steps that change where values are kept."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.accesses import Access, accesses

@@ -1,9 +1,8 @@
 """Going through several nests, which hand buffers on to each other, a part at a time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...dtypes import DType
 from ...errors import ScheduleError

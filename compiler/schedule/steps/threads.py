@@ -10,8 +10,9 @@ threads; where iterations depend on each other the nest stays as it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
+
+from dovetail.isa.frozen import replace
 
 from ...errors import ScheduleError
 from ...loops.expressions import Binary, BinaryFunction, Constant, Expr, Variable, as_index

@@ -1,9 +1,8 @@
 """More iterations than there are, so that tiles divide them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import ScheduleError
 from ...loops.expressions import (

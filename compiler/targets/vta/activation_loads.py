@@ -3,11 +3,11 @@ are filled.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeVar
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import dram_word_bytes
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 

@@ -6,10 +6,10 @@ between.  An instruction for a part of the channels leaves the banks of the othe
 """
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
 from itertools import combinations, product
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 from dovetail.isa.memories import Memory, Unit
 
 from .choice import Choice

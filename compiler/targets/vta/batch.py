@@ -9,7 +9,9 @@ layers, 1x1 convolutions, global pools, and what works on single elements.  Its 
 once.  These are the last layers of most networks, and those with the most weights for their work.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from dovetail.isa.frozen import replace
 
 from ...errors import UnsupportedOperatorError
 from ...graph.ir import Graph, GraphBuilder, Node

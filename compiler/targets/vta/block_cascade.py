@@ -8,11 +8,10 @@ pixels comes next.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.memories import Memory, Unit
 
 from ...loops.affine import Linear

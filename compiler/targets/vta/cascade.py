@@ -6,10 +6,10 @@ when all its readers are in the cascade; otherwise each row of it is moved once.
 """
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from .rows import Reader, RowRing, mirror_rows
 from .stream import StreamedLayer

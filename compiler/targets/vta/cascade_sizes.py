@@ -4,10 +4,9 @@ What does not depend on which activations are wholly on chip is computed once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.memories import Memory, Unit
 
 from .cascade import Sized, sized

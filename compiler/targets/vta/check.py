@@ -8,7 +8,6 @@ whatever the timing, ends with the same memory as executing the instructions one
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from dovetail.isa.footprint import (
     scratchpad_writes,
     written_memory,
 )
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Instruction, Load, Row, Vector
 from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory, Unit

@@ -1,8 +1,9 @@
 """How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
+
+from dovetail.isa.frozen import replace
 
 from .block_cascade import Blocks
 from .cascade import Sized

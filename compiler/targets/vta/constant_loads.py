@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory
 

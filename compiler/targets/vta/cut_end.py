@@ -8,12 +8,12 @@ loaded.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import dram_word_bytes, is_pair, is_window, with_bank_masks
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Gemm, Instruction, Load, Store, Vector
 from dovetail.isa.memories import Memory
 

@@ -7,8 +7,9 @@ two times.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
+
+from dovetail.isa.frozen import replace
 
 from .bank_users import shared_banks
 from .cascade import Sized

@@ -21,6 +21,8 @@ __all__ = ["dependences", "drained", "permuted", "serial"]
 
 NOWHERE = -1
 """The first and last word of a read with no words left."""
+FEW, SHORT = 16, 128
+"""Accesses, and words, up to which Python is faster than NumPy."""
 KEPT = 1 << 13
 """Instructions whose touches are remembered: nine in ten come again in the drafts of a search."""
 
@@ -41,48 +43,83 @@ class _Touch:
     places: slice | NDArray[np.int64]
 
 
-class _Scratchpad:
-    """The last writer of each word, and who has read it since.
+class _Accesses:
+    """Accesses: of each the operation, its first and last place, and a bit for each place from the
+    first on that is still of interest.  First and last tell most of them apart.
+    """
 
-    For each read: the operation, its first word, and from that word on a bit for each word that has
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, int, int, int]] = []
+        self._limits: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+        """First and last place of the first entries."""
+
+    def add(self, index: int, touch: _Touch) -> None:
+        """Note one."""
+        self.entries.append((index, touch.first, touch.last, touch.bits))
+
+    def keep(self, position: int, bits: int) -> None:
+        """Leave only these bits of an entry."""
+        index, first, last, _ = self.entries[position]
+        last = last if bits else NOWHERE
+        self.entries[position] = index, first, last, bits
+        if position < len(self._limits):
+            self._limits[position, 1] = last
+
+    def drop_empty(self) -> None:
+        """Forget entries with no bits."""
+        self.entries = [entry for entry in self.entries if entry[3]]
+        self._limits = self._limits[:0]
+
+    def near(self, touch: _Touch) -> list[int]:
+        """Positions of those that a touch may meet."""
+        begin, end, entries = touch.first, touch.last, self.entries
+        if len(entries) <= FEW:
+            spans = enumerate(entries)
+            return [n for n, (_, first, last, _) in spans if first <= end and last >= begin]
+        known = len(self._limits)
+        if known + FEW < len(entries):
+            more = [entry[1:3] for entry in entries[known:]]
+            self._limits = np.concatenate([self._limits, np.array(more)])
+            known = len(entries)
+        low, high = self._limits.T
+        found: list[int] = np.flatnonzero((low <= end) & (high >= begin)).tolist()
+        for n in range(known, len(entries)):
+            _, first, last, _ = entries[n]
+            if first <= end and last >= begin:
+                found.append(n)
+        return found
+
+
+class _Scratchpad:
+    """The last writer of each word, and who has read it since: of each read, the words that have
     not been written since.
     """
 
     def __init__(self, depth: int) -> None:
         self._writer: NDArray[np.int64] = np.full(depth, -1)
-        self._reads: list[tuple[int, int, int]] = []
-        self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
+        self._reads = _Accesses()
         self._gone = 0
         """Reads with no words left."""
 
     def read(self, index: int, touch: _Touch) -> set[int]:
         """Note a read; return the operations whose results it reads."""
-        count = len(self._reads)
-        if count == self._limits.shape[1]:
-            self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
-        self._limits[:, count] = touch.first, touch.last
-        self._reads.append((index, touch.first, touch.bits))
+        self._reads.add(index, touch)
         return _values(self._writer[touch.places])
 
     def write(self, index: int, touch: _Touch) -> set[int]:
         """Note a write; return the operations that wrote or read there before."""
         found = _values(self._writer[touch.places])
-        low, high = self._limits[:, : len(self._reads)]
-        begin, bits = touch.first, touch.bits
-        for position in np.flatnonzero((low <= touch.last) & (high >= begin)).tolist():
-            reader, first, unwritten = self._reads[position]
-            late = begin - first
-            left = unwritten & ~(bits << late if late > 0 else bits >> -late)
+        for position in self._reads.near(touch):
+            reader, first, _, unwritten = self._reads.entries[position]
+            late = touch.first - first
+            left = unwritten & ~(touch.bits << late if late > 0 else touch.bits >> -late)
             if left != unwritten:
                 found.add(reader)
-                self._reads[position] = reader, first, left
-                if not left:
-                    self._limits[:, position] = NOWHERE
-                    self._gone += 1
-        if 2 * self._gone > len(self._reads):
-            kept = [n for n, (_, _, left) in enumerate(self._reads) if left]
-            self._limits[:, : len(kept)] = self._limits[:, kept]
-            self._reads, self._gone = [self._reads[n] for n in kept], 0
+                self._reads.keep(position, left)
+                self._gone += not left
+        if 2 * self._gone > len(self._reads.entries):
+            self._reads.drop_empty()
+            self._gone = 0
         self._writer[touch.places] = index
         return found
 
@@ -96,41 +133,22 @@ class _Dram:
 
     def access(self, index: int, touch: _Touch) -> set[int]:
         """Note an access; return the earlier ones it conflicts with."""
-        found = self._writes.meeting(touch)
+        found = _meeting(self._writes, touch)
         if touch.writes:
-            found |= self._reads.meeting(touch)
+            found |= _meeting(self._reads, touch)
         (self._writes if touch.writes else self._reads).add(index, touch)
         return found
 
 
-class _Accesses:
-    """Accesses: the first and last place of each, which tell most of them apart, and a bit for each
-    place from the first on.
-    """
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[int, int, int]] = []
-        self._limits: NDArray[np.int64] = np.zeros((2, 64), np.int64)
-
-    def add(self, index: int, touch: _Touch) -> None:
-        """Note one."""
-        count = len(self._entries)
-        if count == self._limits.shape[1]:
-            self._limits = np.concatenate([self._limits, np.zeros_like(self._limits)], axis=1)
-        self._limits[:, count] = touch.first, touch.last
-        self._entries.append((index, touch.first, touch.bits))
-
-    def meeting(self, touch: _Touch) -> set[int]:
-        """Operations that touch one of its places."""
-        low, high = self._limits[:, : len(self._entries)]
-        begin, bits = touch.first, touch.bits
-        found = set()
-        for position in np.flatnonzero((low <= touch.last) & (high >= begin)).tolist():
-            index, first, other = self._entries[position]
-            late = begin - first
-            if bits & other >> late if late > 0 else bits >> -late & other:
-                found.add(index)
-        return found
+def _meeting(accesses: _Accesses, touch: _Touch) -> set[int]:
+    """Operations that touch one of its places."""
+    begin, bits, found = touch.first, touch.bits, set()
+    for position in accesses.near(touch):
+        index, first, _, other = accesses.entries[position]
+        late = begin - first
+        if bits & other >> late if late > 0 else bits >> -late & other:
+            found.add(index)
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -172,6 +190,8 @@ def _run(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
 
 def _values(array: NDArray[np.int64]) -> set[int]:
     """The distinct values of an array of long runs."""
+    if len(array) <= SHORT:
+        return set(array.tolist())
     starts = np.flatnonzero(array[1:] != array[:-1])
     return {int(array[0]), *array[starts + 1].tolist()}
 
@@ -208,8 +228,10 @@ def dependences(
 
 def permuted(before: Sequence[frozenset[int]], order: Sequence[int]) -> list[frozenset[int]]:
     """The dependences of a program in another order: ``order`` names its instructions in turn."""
-    place = {index: number for number, index in enumerate(order)}
-    return [frozenset(place[earlier] for earlier in before[index]) for index in order]
+    place = [0] * len(order)
+    for number, index in enumerate(order):
+        place[index] = number
+    return [frozenset(map(place.__getitem__, before[index])) for index in order]
 
 
 def serial(before: Sequence[frozenset[int]]) -> list[frozenset[int]]:

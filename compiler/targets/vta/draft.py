@@ -1,14 +1,14 @@
 """A plan's program, and the cycles that it takes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field
 from itertools import pairwise, product
 
 import numpy as np
 
 from dovetail.isa.config import INSTRUCTION_BYTES, HardwareConfig
 from dovetail.isa.footprint import dram_rows, with_bank_masks
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Instruction, Load
 from dovetail.isa.memories import Memory, Unit
 from dovetail.isa.program import program_to_bytes
@@ -59,11 +59,11 @@ class Draft:
     code: bytes
     expected: tuple[tuple[int, int], ...]
     dram: DramMap
+    cycles: int = field(init=False)
+    """Cycles that the program is expected to take."""
 
-    @property
-    def cycles(self) -> int:
-        """Cycles that the program is expected to take."""
-        return whole_cycles(self.expected)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cycles", whole_cycles(self.expected))
 
     @property
     def layer_of(self) -> tuple[int, ...]:
@@ -244,15 +244,16 @@ def kept(
     """
     kept = [n for n in range(len(plain)) if first_of.get(n, n) == n]
     number = {place: n for n, place in enumerate(kept)}
-    needed = [set(each) for each in draft.before]
+    becomes = [number[first_of.get(place, place)] for place in range(len(plain))]
+    needed = list(draft.before)
     done: list[tuple[int, ...]] = [()] * len(plain)
     for place, operations in enumerate(draft.places):
         first = first_of.get(place, place)
-        needed[first] |= needed[place]
+        if first != place:
+            needed[first] |= needed[place]
         done[first] += operations
     before = tuple(
-        frozenset(number[first_of.get(each, each)] for each in needed[place]) - {number[place]}
-        for place in kept
+        frozenset(map(becomes.__getitem__, needed[place])) - {n} for n, place in enumerate(kept)
     )
     plain = [plain[place] for place in kept]
     places = tuple(done[place] for place in kept)
@@ -311,13 +312,13 @@ def moved(
     """``draft`` in another order, with what each of its instructions then depends on."""
     if list(order) == list(range(len(order))):
         return draft
-    plain = tuple(draft.plain[index] for index in order)
+    plain = tuple(map(draft.plain.__getitem__, order))
     before = tuple(permuted(before, order))
     program = tuple(insert_tokens(plain, config, before))
     code = program_to_bytes(program)
     return replace(
         draft,
-        places=tuple(draft.places[index] for index in order),
+        places=tuple(map(draft.places.__getitem__, order)),
         before=before,
         plain=plain,
         program=program,

@@ -1,8 +1,8 @@
 """LOADs and STOREs of a part of an activation in DRAM, which has no halo there."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Load, Store
 from dovetail.isa.memories import Memory
 

@@ -5,13 +5,13 @@ loaded just before the first tile that needs it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 

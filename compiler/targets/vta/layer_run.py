@@ -1,13 +1,13 @@
 """A layer while its tiles are turned into instructions."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...loops.expressions import Buffer
 from ...loops.ir import LoopKind

@@ -1,11 +1,11 @@
 """LOADs and STOREs of more words, rows or planes than their fields count, as several."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import dram_word_bytes
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Load, Store
 
 __all__ = ["MOST", "MOST_PADDING", "moves"]

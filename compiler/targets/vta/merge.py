@@ -8,10 +8,10 @@ fewer of them are fewer cycles.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from dovetail.isa.footprint import is_pair, is_window
+from dovetail.isa.frozen import replace
 from dovetail.isa.instruction_formats import GEMM_LEVELS, VECTOR_LEVELS
 from dovetail.isa.instructions import Gemm, Instruction, Store, Vector
 

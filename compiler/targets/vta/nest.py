@@ -9,11 +9,10 @@ operand stands for its value as int32.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from enum import Enum
 from math import prod
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Row
 from dovetail.isa.requantize import WIDE_LIMIT
 

@@ -1,12 +1,12 @@
 """Placing activations in ACT by liveness."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate, product
 
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError

@@ -1,13 +1,13 @@
 """A plan, and the places in ACT of everything in it."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.memories import Unit
 
 from ...options import Overlap

@@ -7,9 +7,9 @@ once, and a network whose weights were trained further keeps its plan.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 
 from ...options import Overlap
 from .layers.activation import Activation

@@ -15,7 +15,8 @@ chip; layers in tiles.  ``placing``: which of ``PLACINGS``, if not the first; ``
 """
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import replace
+
+from dovetail.isa.frozen import replace
 
 from ...errors import ScheduleError
 from .block_cascade import Blocks

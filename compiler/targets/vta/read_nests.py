@@ -11,8 +11,10 @@ An int8 buffer that a program allocates in ACT is where what is computed from it
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
+
+from dovetail.isa.frozen import replace
 
 from ...dtypes import DType
 from ...loops.affine import Linear

@@ -1,8 +1,8 @@
 """Reading the values and finishes of nests from expressions."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Row
 
 from ...dtypes import DType

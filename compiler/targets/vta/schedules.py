@@ -8,11 +8,10 @@ The loops are those that ``layers/definition`` names.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ...errors import DoesNotFitError
 from ...loops.expressions import Buffer, Scope

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 
 from dovetail.isa.config import INSTRUCTION_BYTES
+from dovetail.isa.frozen import replace
 from dovetail.isa.memories import Unit
 
 from ...options import Overlap

@@ -1,8 +1,6 @@
 """Depthwise taps as windows of columns: VECTOR applies a row of taps each cycle."""
 
-from dataclasses import replace
-
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
 
 from .operands import Operand, Tile

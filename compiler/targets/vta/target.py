@@ -1,12 +1,12 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
 from dovetail.isa.errors import ConfigError
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.runtime.parts import Part
 from dovetail.vta_sim.timing import time_program
 

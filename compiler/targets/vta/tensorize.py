@@ -6,9 +6,9 @@ indices, in words, the strides.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Gemm, Vector
 from dovetail.isa.memories import Unit
 

@@ -12,12 +12,12 @@ what one execution can do all can: no execution of the program can deadlock.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 from dovetail.isa.instructions import Instruction, Units
 from dovetail.isa.memories import Unit
 
@@ -65,6 +65,8 @@ def insert_tokens(
         waits[token.taker] |= 1 << units[token.giver]
     return [
         _with_tokens(instruction, UNITS[wait], UNITS[post])
+        if wait or post or instruction.wait or instruction.post
+        else instruction
         for instruction, wait, post in zip(program, waits, posts, strict=True)
     ]
 
@@ -76,14 +78,20 @@ def _with_tokens(instruction: Instruction, wait: Units, post: Units) -> Instruct
 
 def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
     """Tokens of one pair that order all that ``tokens`` do, at most ``most`` under way at once.
+    Givers and takers ascend.
 
     Of the tokens under way those two become one whose givers are closest.
     """
     done: list[_Token] = []
     under_way: list[_Token] = []
     for token in tokens:
-        done += [other for other in under_way if other.taker < token.giver]
-        under_way = [other for other in under_way if other.taker > token.giver] + [token]
+        ended = 0
+        while ended < len(under_way) and under_way[ended].taker < token.giver:
+            ended += 1
+        if ended:
+            done += under_way[:ended]
+            del under_way[:ended]
+        under_way.append(token)
         if len(under_way) > most:
             gaps = [later.giver - earlier.giver for earlier, later in pairwise(under_way)]
             place = gaps.index(min(gaps))
@@ -95,6 +103,9 @@ def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
 def _latest(units: Sequence[int], before: Sequence[frozenset[int]]) -> Iterator[list[int]]:
     """For each instruction the latest of each other unit that it must come after."""
     for unit, conflicts in zip(units, before, strict=True):
+        if not conflicts:
+            yield []
+            continue
         latest = [NEVER] * len(Unit)
         for earlier in conflicts:
             if earlier > latest[units[earlier]]:
@@ -111,14 +122,14 @@ def _unimplied(units: Sequence[int], givers: Iterable[Sequence[int]]) -> Iterato
     """
     clocks: list[list[int]] = []
     now = [[NEVER] * len(Unit) for _ in Unit]
-    for index, wanted in enumerate(givers):
-        clock = now[units[index]]
+    for index, (unit, wanted) in enumerate(zip(units, givers, strict=True)):
+        clock = now[unit]
         # The latest first: what it implies need not be waited for.
-        for giver in sorted(wanted, reverse=True):
-            if giver <= clock[units[giver]]:
-                continue
-            yield _Token(giver, index)
-            clock = list(map(max, clock, clocks[giver]))
-            clock[units[giver]] = giver
+        for giver in sorted(wanted, reverse=True) if len(wanted) > 1 else wanted:
+            if giver > clock[units[giver]]:
+                yield _Token(giver, index)
+                both = zip(clock, clocks[giver], strict=True)
+                clock = [mine if mine > other else other for mine, other in both]
+                clock[units[giver]] = giver
         clocks.append(clock)
-        now[units[index]] = clock
+        now[unit] = clock

@@ -1,15 +1,18 @@
 """Instructions at fixed places, before they have tokens and their sums a bank."""
 
-from dataclasses import replace
+from functools import lru_cache
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Gemm, Instruction, Vector
 from dovetail.isa.memories import Memory
 
 from .record import Frame, Part
 
 __all__ = ["UnitOperation", "moved_to_bank", "sums_in_acc"]
+
+KEPT = 1 << 14
+"""Moved instructions that are remembered: programs of one network are made again and again."""
 
 
 @frozen
@@ -45,7 +48,12 @@ def moved_to_bank(
     """
     if tile is None or not bank:
         return instruction
-    first, banks = bank * config.bank_words(Memory.ACC), 1 << bank
+    return _moved(instruction, bank * config.bank_words(Memory.ACC), 1 << bank)
+
+
+@lru_cache(maxsize=KEPT)
+def _moved(instruction: Instruction, first: int, banks: int) -> Instruction:
+    """With its sums ``first`` words behind, in ``banks``."""
     match instruction:
         case Gemm(acc_address=address):
             return replace(instruction, acc_address=address + first, acc_banks=banks)

@@ -1,11 +1,11 @@
 """Ways to run some layers: all on chip, in tiles, in strips, or some channel blocks at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 from dovetail.isa.memories import Memory
 
 from ...options import Overlap

@@ -1,10 +1,9 @@
 """Activations that stay in DRAM: the part of one that a tile touches, and how it is moved."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import gcd
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instructions import Load, Store
 
 from ...loops.affine import Linear

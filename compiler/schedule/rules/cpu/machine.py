@@ -1,8 +1,6 @@
 """Facts about a CPU's core that the rules use."""
 
-from dataclasses import replace
-
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 __all__ = ["Machine"]
 

@@ -1,10 +1,9 @@
 """Sums of products as the rules see them: sizes of loops, and how operands move with each."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....dtypes import DType
 from ....loops.affine import Linear, linear

@@ -6,10 +6,9 @@ does one multiply-add for each element of the tile; the tile is chosen for few l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....dtypes import DType
 from .machine import Machine

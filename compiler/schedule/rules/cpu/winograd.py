@@ -4,9 +4,8 @@ The transforms run in the lanes of blocks of channels, the products by tiles in 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....loops.affine import Linear
 from ....loops.expressions import Constant, Expr, Variable

@@ -13,9 +13,7 @@ Constants are for an H100 (SXM), fitted to kernels measured on one on 2026-11-26
 has other constants, but mostly the same best tiles.
 """
 
-from dataclasses import replace
-
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 __all__ = ["Tiling", "Work", "microseconds", "plain_microseconds", "tiled_microseconds"]
 

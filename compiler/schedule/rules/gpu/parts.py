@@ -8,8 +8,9 @@ Parts are multiples of ``STEP`` elements, so that rows of operands stay aligned 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import gcd
+
+from dovetail.isa.frozen import replace
 
 from .estimate import Work
 

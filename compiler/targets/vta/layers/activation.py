@@ -4,12 +4,10 @@ An activation of C channels is int8[C / lanes, top + H + bottom, left + W + righ
 in blocks, with the halo its readers need.  Channels beyond C hold anything; their weights are 0.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....dtypes import DType
 from ....graph.operators.integer.rules import Pair

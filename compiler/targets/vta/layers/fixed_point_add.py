@@ -71,15 +71,16 @@ def find_fixed_point(operator: AnyAdd) -> FixedPointAdd:
     if isinstance(operator, WeightedAdd):
         factors = operator.a_factor, operator.b_factor
         return FixedPointAdd(*factors, operator.offset, operator.scale, operator.zero_point, 0)
-    operands = np.arange(-128, 128, dtype=np.int8)
-    a, b = np.broadcast_arrays(operands[:, None], operands[None, :])
-    (wanted,) = operator.evaluate((a, b))
+    operands = np.arange(-128, 128)
+    a, b = operands[:, None], operands[None, :]
+    every_a, every_b = np.broadcast_arrays(a, b)
+    (wanted,) = operator.evaluate((every_a.astype(np.int8), every_b.astype(np.int8)))
     add = _sum_of(operator)
     best: FixedPointAdd | None = None
     hard = np.ones(wanted.shape, bool)
     for form in _forms(add, a, b, wanted):
         if best is not None:
-            few = _evaluate(add, form, a[hard], b[hard]) != wanted[hard]
+            few = _evaluate(add, form, every_a[hard], every_b[hard]) != wanted[hard]
             if np.count_nonzero(few) >= best.inexact_pairs:
                 continue
         differs = _evaluate(add, form, a, b) != wanted
@@ -101,7 +102,7 @@ def is_exact(operator: AnyAdd) -> bool:
 
 
 def _forms(
-    add: Ratios, a: NDArray[np.int8], b: NDArray[np.int8], wanted: NDArray[np.int8]
+    add: Ratios, a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.int8]
 ) -> Iterator[Form]:
     """Forms whose scale is a power of two, then others."""
     for m0, m1, shift in _multipliers(add):
@@ -127,8 +128,8 @@ def _best_offset(
     add: Ratios,
     multipliers: tuple[int, int],
     shift: int,
-    a: NDArray[np.int8],
-    b: NDArray[np.int8],
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
     wanted: NDArray[np.int8],
 ) -> int:
     """The offset for which most pairs round to ``wanted``.
@@ -138,8 +139,7 @@ def _best_offset(
     """
     m0, m1 = multipliers
     unit = 1 << shift
-    products = m0 * a.astype(np.int64) + m1 * b.astype(np.int64)
-    center = (wanted.astype(np.int64) - add.zero_point) * unit - products
+    center = (wanted.astype(np.int64) - add.zero_point) * unit - (m0 * a + m1 * b)
     lows = (center - unit // 2)[wanted > add.low]
     highs = (center + unit // 2)[wanted < add.high]
     if not len(lows) or not len(highs):
@@ -176,8 +176,8 @@ def _largest_unit(add: Ratios) -> float:
 
 
 def _evaluate(
-    add: Ratios, form: Form, a: NDArray[np.int8], b: NDArray[np.int8]
+    add: Ratios, form: Form, a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    total = form.m0 * a.astype(np.int64) + form.m1 * b.astype(np.int64) + form.offset
+    total = (form.m0 * a + form.offset) + form.m1 * b
     rounded = np.rint(total.astype(np.float32) * np.float32(form.scale)).astype(np.float64)
     return np.clip(rounded + form.zero_point, add.low, add.high).astype(np.int8)

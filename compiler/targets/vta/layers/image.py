@@ -16,11 +16,10 @@ into a *plane* of its own, an image behind the other.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 from dovetail.isa.config import WIDEST_BUS_BYTES, HardwareConfig
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 from dovetail.runtime.accelerator.layouts import OwnWindows
 from dovetail.runtime.accelerator.part import Rows
 

@@ -3,12 +3,11 @@ has.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from dovetail.isa.finishes import SHIFTS, OwnFinish
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....dtypes import DType
 from ....errors import UnsupportedOperatorError

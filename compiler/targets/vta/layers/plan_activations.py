@@ -1,9 +1,9 @@
 """The halo, and the places of channels, of each activation of some layers."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from dovetail.isa.config import HardwareConfig
+from dovetail.isa.frozen import replace
 
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph

@@ -1,7 +1,8 @@
 """Numbers of rows in loop programs: folds of all channels of a pixel, in PAR for all lanes."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from dovetail.isa.frozen import replace
 
 from ....loops.expressions import BinaryFunction, Buffer, Constant, Expr, Load, Scope, Variable
 from ....loops.ir import Allocate, Stmt, Store, Update, block, loops

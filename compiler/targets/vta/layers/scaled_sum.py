@@ -10,9 +10,9 @@ single block that comes again for each block of the result is ``acc[term]``.
 are 0.  A term's blocks of channels come one after the other, then those of the next.
 """
 
-from dataclasses import replace
-
 import numpy as np
+
+from dovetail.isa.frozen import replace
 
 from ....dtypes import DType
 from ....graph.ir import Graph

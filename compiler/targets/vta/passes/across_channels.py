@@ -11,9 +11,9 @@ columns, the second moves a Reshape one node nearer to the outputs, the third ta
 pass ends.
 """
 
-from dataclasses import replace
-
 import numpy as np
+
+from dovetail.isa.frozen import replace
 
 from ....graph.ir import Array, Node
 from ....graph.operators.integer.products import Conv2d

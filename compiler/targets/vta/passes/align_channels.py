@@ -12,11 +12,11 @@ are, if their results are not parts themselves; nor does the host, which takes t
 outputs from anywhere.  Each node is visited once, so the pass ends.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble

@@ -7,9 +7,9 @@ one, takes no room for padding.  What a tap reads of the padding adds 0.  Each s
 taps, so the pass ends.
 """
 
-from dataclasses import replace
-
 import numpy as np
+
+from dovetail.isa.frozen import replace
 
 from ....graph.ir import Node
 from ....graph.operators.integer.products import Conv2d

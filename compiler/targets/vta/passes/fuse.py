@@ -14,9 +14,9 @@ Append                             ->  a tensor in DRAM that two others are part
 """
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....errors import UnsupportedOperatorError
 from ....graph.ir import Graph, Node

@@ -19,11 +19,11 @@ together.  A pass over its own result finds no layer with few channels at an inp
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble, Halves

@@ -9,12 +9,12 @@ step takes away what spreads channels, so the pass ends.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import Conv2d

@@ -11,11 +11,11 @@ apart.  Each chain is visited once, so the pass ends.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node

@@ -6,12 +6,10 @@
 changes, and LOAD need not bring the rows outside the limits.  The pass is over after one turn.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.values import Lookup

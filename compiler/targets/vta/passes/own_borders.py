@@ -8,9 +8,7 @@ read a copy:
 Each node is visited once, so the pass ends.
 """
 
-from dataclasses import replace
-
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble

@@ -6,9 +6,7 @@ A layer reads one part of a tensor: where that is loaded, the other part is else
 and itself are one part.  Each node is visited once, so the pass ends.
 """
 
-from dataclasses import replace
-
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.assembly import Assemble

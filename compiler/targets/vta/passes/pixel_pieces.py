@@ -124,19 +124,26 @@ def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[Piece] | 
     down, across = _runs(rows[:, 0]), _runs(columns[0])
     if down is None or across is None:
         return None
-    groups: dict[tuple[Run, Run], list[int]] = {}
+    groups: dict[tuple[Pair, Pair], list[int]] = {}
     for place, key in enumerate(zip(down, across, strict=True)):
         groups.setdefault(key, []).append(place)
+    first = channels[0, 0].tolist()
     return [
-        Piece(*key, tuple(int(channels[0, 0, place]) for place in places), tuple(places))
-        for key, places in groups.items()
+        Piece(
+            Run(*of_rows, len(rows)),
+            Run(*of_columns, columns.shape[1]),
+            tuple([first[place] for place in places]),
+            tuple(places),
+        )
+        for (of_rows, of_columns), places in groups.items()
     ]
 
 
-def _runs(numbers: Indices) -> list[Run] | None:
-    """The run in each column of ``numbers``; None when some are not evenly apart."""
+def _runs(numbers: Indices) -> list[Pair] | None:
+    """Start and step of the run in each column of ``numbers``; None when some are not evenly
+    apart.
+    """
     steps = numbers[1] - numbers[0] if len(numbers) > 1 else np.ones_like(numbers[0])
     if (steps < 1).any() or (np.diff(numbers, axis=0) != steps).any():
         return None
-    starts = zip(numbers[0].tolist(), steps.tolist(), strict=True)
-    return [Run(first, step, len(numbers)) for first, step in starts]
+    return list(zip(numbers[0].tolist(), steps.tolist(), strict=True))

@@ -5,12 +5,11 @@ ScaledSum(parts of Dense(x), factors)
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, GraphBuilder
 from ....graph.operators.indexing import Gather

@@ -10,11 +10,9 @@ Depthwise convolutions are left as they are.  A group that fills blocks is not j
 pass ends.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Array, Graph, Node
 from ....graph.operators.integer.products import Conv2d

@@ -20,12 +20,12 @@ vectors: ``Requantize(RowProducts(1, y))``.
 Each node is visited once, so the pass ends.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 
-from dovetail.isa.frozen import frozen
+from dovetail.isa.frozen import frozen, replace
 
 from ....dtypes import DType
 from ....graph.ir import Graph, GraphBuilder, Node
