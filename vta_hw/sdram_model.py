@@ -1,6 +1,6 @@
 """A model of an SDRAM chip at its pins that knows its data sheet and reports every violation."""
 
-from enum import IntEnum
+from enum import IntEnum, unique
 from math import ceil
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
@@ -16,6 +16,7 @@ __all__ = ["SdramModel", "Violation"]
 LONG_AGO = (1 << 24) - 1
 
 
+@unique
 class Violation(IntEnum):
     """Violation by a controller."""
 

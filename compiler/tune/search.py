@@ -87,8 +87,8 @@ class Search:
         found = self._waiting.get(candidate)
         return () if found is None else [float(each) for each in found.features]
 
-    def best(self, count: int = 1) -> list[tuple[Candidate, float]]:
-        """The best candidates and their ratios, best first."""
+    def best(self, count: int) -> list[tuple[Candidate, float]]:
+        """The ``count`` best candidates and their ratios, best first."""
         found = [(c, m.ratio) for c, m in self.results.items() if m.ratio is not None]
         return sorted(found, key=lambda each: each[1])[:count]
 

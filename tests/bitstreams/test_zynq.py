@@ -9,7 +9,7 @@ from typing import Any
 import cocotb
 import numpy as np
 import pytest
-from amaranth.hdl import Fragment, Module, Signal, Value
+from amaranth.hdl import Const, Fragment, Module, Signal, Value
 from amaranth.sim import Simulator, SimulatorContext
 from cocotb.triggers import FallingEdge, ReadOnly
 from cocotbext.axi import AxiBus, AxiMaster
@@ -123,17 +123,25 @@ def test_a_configuration_that_does_not_fit_the_ports_is_refused() -> None:
         require_ports(replace(ECP5_85, burst_beats=32))
 
 
-def test_the_reset_of_the_processing_system_is_active_low(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Source: AMD UG585, PL resets: FCLK_RESET0_N."""
+@pytest.fixture(scope="module")
+def top() -> tuple[Fragment, Value]:
+    """The logic around the accelerator, and the reset that is synchronised."""
     found = list[Value]()
 
     def synchronised(asynchronous: Value, *, domain: str) -> Module:
         found.append(asynchronous)
         return Module()
 
-    monkeypatch.setattr(zynq_top, "ResetSynchronizer", synchronised)
-    Fragment.get(ZynqTop(SMALL_BOARD.config), platform=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zynq_top, "ResetSynchronizer", synchronised)
+        fragment = Fragment.get(ZynqTop(SMALL_BOARD.config), platform=None)
     (asynchronous,) = found
+    return fragment, asynchronous
+
+
+def test_the_reset_of_the_processing_system_is_active_low(top: tuple[Fragment, Value]) -> None:
+    """Source: AMD UG585, PL resets: FCLK_RESET0_N."""
+    _, asynchronous = top
     (resets,) = asynchronous._rhs_signals()
     m, reset = Module(), Signal()
     m.d.comb += reset.eq(asynchronous)
@@ -147,3 +155,36 @@ def test_the_reset_of_the_processing_system_is_active_low(monkeypatch: pytest.Mo
     simulator = Simulator(m)
     simulator.add_testbench(process)
     simulator.run()
+
+
+ENDINGS = {
+    1: ("CLK", "VALID", "READY", "LAST", "CAP1EN"),
+    2: ("SIZE", "BURST", "LOCK", "RESP"),
+    3: ("PROT",),
+    4: ("LEN", "CACHE", "QOS", "FCLKCLK", "FCLKRESETN"),
+    20: ("IRQF2P",),
+    32: ("ADDR",),
+}
+WIDTHS = {end: width for width, ends in ENDINGS.items() for end in ends}
+BUSES = {
+    "MAXIGP0": {"DATA": 32, "STRB": 4, "ID": 12},
+    "SAXIHP0": {"DATA": 64, "STRB": 8, "ID": 6},
+}
+
+
+def test_the_processing_system_has_its_ports_widths_and_constants(
+    top: tuple[Fragment, Value],
+) -> None:
+    """Source: AMD UG585, AXI interfaces; of a transfer's cache bits, bufferable and modifiable."""
+    fragment, _ = top
+    (system,) = (each for each, name, _ in fragment.subfragments if name == "processing_system")
+    constants = {}
+    for port, (value, _) in system.ports.items():
+        widths = WIDTHS | BUSES.get(port[:7], {})
+        width = max((end for end in widths if port.endswith(end)), key=len)
+        assert len(value) == widths[width], port
+        if isinstance(value, Const):
+            constants[port.removeprefix("SAXIHP0")] = value.value
+    found = {f"{channel}{name}" for channel in ("AR", "AW") for name in ("PROT", "LOCK", "QOS")}
+    found |= {"RDISSUECAP1EN", "WRISSUECAP1EN"}
+    assert constants == dict.fromkeys(found, 0) | {"ARCACHE": 3, "AWCACHE": 3}

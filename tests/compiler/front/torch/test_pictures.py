@@ -5,10 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail.compiler.dtypes import DType
 from dovetail.compiler.front.torch.columns import col2im, im2col
 from dovetail.compiler.front.torch.context import Context
+from dovetail.compiler.front.torch.table import CONVERTERS
+from dovetail.compiler.graph.emitter import Tensor
 from dovetail.compiler.graph.formulas import Term
 from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.contractions import Contract
 from dovetail.compiler.graph.types import TensorType
 
 from .calls import RNG, call, check
@@ -70,6 +74,17 @@ def test_adaptive_pools_have_bins_that_cover_all(wanted: int) -> None:
     check("aten.adaptive_max_pool1d", (LINE, (wanted,)), {}, (most, places))
     line = PLANE.mean(2, keepdims=True)
     check("aten.adaptive_avg_pool2d", (PLANE, (1, None)), {}, line)
+
+
+@pytest.mark.parametrize(("wanted", "plain"), [(3, True), (4, False), (1, True)])
+def test_bins_of_one_size_are_windows(wanted: int, plain: bool) -> None:
+    context = Context(GraphBuilder())
+    kind = TensorType(LINE.shape, DType.FLOAT32)
+    line = Term(context, Tensor(context.builder.input("x", kind), kind))
+    context.declared = (DType.FLOAT32,)
+    CONVERTERS["aten.adaptive_avg_pool1d"](context, line, (wanted,))
+    products = [each for each in context.builder.nodes if isinstance(each.operator, Contract)]
+    assert bool(products) is not plain
 
 
 def convolved(x: np.ndarray, w: np.ndarray, s: int, p: int, d: int, groups: int) -> np.ndarray:
