@@ -16,8 +16,9 @@ from dovetail.compiler.executor.executor import Executor
 from dovetail.compiler.graph import interpreter
 from dovetail.compiler.graph.ir import Array, Graph
 from dovetail.compiler.options import CompileOptions
+from tests.kept_forms import form
 
-__all__ = ["TARGETS", "Case", "cases", "choose_target", "kernel_calls"]
+__all__ = ["FORMS", "TARGETS", "Case", "cases", "choose_target", "kernel_calls"]
 
 
 def _on_cpu(model: onnx.ModelProto) -> Executor:
@@ -51,12 +52,21 @@ class _Meaning:
         return {name: np.array(known[name]) for name in self.graph.outputs}
 
 
+FORMS: list[str] = []
+"""Forms of the graphs that have been interpreted."""
+
+
+def _meaning(graph: Graph) -> _Meaning:
+    FORMS.append(form(graph))
+    return _Meaning(graph)
+
+
 TARGETS: Mapping[str, Callable[[onnx.ModelProto], Executor]] = {
     "cpu": _on_cpu,
     "opencl": partial(_by_gpu, "opencl"),
     "webgpu": partial(_by_gpu, "webgpu"),
     "cuda": partial(_by_gpu, "cuda"),
-    "interpreter": lambda model: Executor(model, _Meaning),
+    "interpreter": lambda model: Executor(model, _meaning),
 }
 """Makers of a model's executor, by the name of the target."""
 

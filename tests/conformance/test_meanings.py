@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.kept import check_kept
+
 from . import backend
 from .backend import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "conformance"
+KEPT = Path(__file__).with_name("kept_forms.json")
 
 
 SHARES = 60
@@ -30,14 +33,16 @@ def names() -> tuple[str, ...]:
     )
 
 
-def wrong(chosen: Iterable[str]) -> list[str]:
-    """Cases that the interpreter fails, with the reasons."""
+def wrong(chosen: Iterable[str], forms: list[str]) -> list[str]:
+    """Cases that the interpreter fails, with the reasons; ``forms``: gets those of the others."""
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in chosen:
+            backend.FORMS.clear()
             try:
                 cases(FOLDER)[name].run()
+                forms.append(f"{name.removesuffix('_cpu')}: {'; '.join(backend.FORMS)}")
             except Exception as error:
                 found.append(f"{name}: {' '.join(str(error).split())[:200]}")
     return found
@@ -49,10 +54,12 @@ def test_every_case_has_its_result_by_the_meanings(
 ) -> None:
     monkeypatch.setattr(backend, "_chosen", "interpreter")
     first, end = (len(names) * n // SHARES for n in (share, share + 1))
-    assert wrong(names[first:end]) == []
+    forms: list[str] = []
+    assert wrong(names[first:end], forms) == []
+    check_kept(KEPT, names[first], forms)
 
 
 def test_a_wrong_meaning_is_found(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_chosen", "interpreter")
     monkeypatch.setattr("dovetail.compiler.graph.operators.selection._overlap", lambda a, b: 0.0)
-    assert wrong(name for name in names if "nonmaxsuppression" in name)
+    assert wrong((name for name in names if "nonmaxsuppression" in name), [])

@@ -1,5 +1,7 @@
 """Models of one operator against LiteRT: integers equal, floats within 1e-5 of the largest."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from dovetail.compiler.graph.interpreter import run
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
 from dovetail.compiler.front.tflite.source import TfliteModel
+from tests.kept import check_kept
+from tests.kept_forms import form
 
 from .build import Op, Tensor, write
 from .case import In, Out, case, i32
@@ -16,23 +20,27 @@ from .cases import FAMILIES, Case, cases
 from .compare import difference
 from .reference import litert
 
+KEPT = Path(__file__).with_name("kept_forms.json")
 
-def interpreted(case: Case) -> str:
-    """The fault of a model's graph; nothing if it gives LiteRT's results."""
+
+def interpreted(case: Case) -> tuple[str, str]:
+    """The form of a model's graph, and its fault; nothing if it gives LiteRT's results."""
     graph = TfliteModel.of(case.content).to_graph().graph
     values = run(graph, dict(zip(graph.inputs, case.inputs, strict=True)))
     wanted = litert(case.content, case.inputs, case.kind)
-    return difference([values[name] for name in graph.outputs], wanted)
+    return form(graph), difference([values[name] for name in graph.outputs], wanted)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_operators_give_the_reference_results(family: str) -> None:
-    wrong = [
-        f"{case.kind} of {case.dtype}, number {number}: {said}"
-        for number, case in enumerate(cases(family))
-        if (said := interpreted(case))
-    ]
+    forms, wrong = [], []
+    for number, each in enumerate(cases(family)):
+        own, said = interpreted(each)
+        forms.append(f"{each.kind} of {each.dtype}: {own}")
+        if said:
+            wrong.append(f"{each.kind} of {each.dtype}, number {number}: {said}")
     assert not wrong, "\n".join(wrong)
+    check_kept(KEPT, family, forms)
 
 
 def test_sums_of_int8_are_those_of_uint8() -> None:

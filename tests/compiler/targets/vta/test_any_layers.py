@@ -1,5 +1,7 @@
 """Graphs of operators that the accelerator has are never refused, however their channels lie."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,15 +16,19 @@ from dovetail.isa.configs import find_config
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
 from dovetail.vta_sim.timing import time_program
+from tests.kept import check_kept
 from tests.kept_costs import check_costs
+from tests.kept_forms import form
 
 from .random_layers import random_layers
 
+KEPT = Path(__file__).with_name("kept_forms.json")
 TRACE = Trace(CompileOptions())
 
 
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_every_graph_has_a_loop_program_for_each_layer(lanes: int) -> None:
+    forms = []
     for seed in range(40):
         graph = random_layers(seed)
         prepared = prepare_graph(graph, TRACE, lanes)
@@ -34,6 +40,8 @@ def test_every_graph_has_a_loop_program_for_each_layer(lanes: int) -> None:
         (output,) = graph.outputs
         wanted, found = interpret(graph, x)[output], interpret(prepared, x)[output]
         np.testing.assert_array_equal(found, wanted, err_msg=f"seed {seed}")
+        forms.append(f"{seed}: {form(prepared)} in {len(partition.layers)} layers")
+    check_kept(KEPT, f"{lanes} lanes", forms)
 
 
 @pytest.mark.parametrize("seed", range(100, 116))
