@@ -21,6 +21,7 @@ from ...operators.elementwise import BinaryFunction
 from ...operators.indexing import Gather
 from ...operators.integer.products import Conv2d
 from ...operators.integer.values import Requantize
+from ...operators.integer.windows import Upsample2d
 from .layouts import model_shape, to_nhwc
 from .state import State, UnrecognisedError
 from .values import F32, NCHW_TO_NHWC, Array, Integer, Real, Resampled, Value
@@ -82,6 +83,9 @@ def quantize_resampled(
     state: State, value: Resampled, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
     """Add the operators.  Raises UnrecognisedError for weights that are not whole steps."""
+    repeats = _repeats(value.rows), _repeats(value.columns)
+    if max(repeats) > 1:
+        return _repeated(state, value, repeats, scale, zero_point, stem, origin)
     graph, real = state.builder, value.real
     down, across = _phases(value.rows), _phases(value.columns)
     if down.period * across.period > MOST:
@@ -122,6 +126,35 @@ def quantize_resampled(
     return Integer(graph.node(whole, tuple(names), stem, origin), NCHW_TO_NHWC)
 
 
+def _repeats(matrix: Array) -> int:
+    """How often the only row or column of an image comes, always with one weight; 1 for others."""
+    same = matrix.shape[1] == 1 and np.allclose(matrix, matrix[0], rtol=0, atol=NEAR)
+    return len(matrix) if same else 1
+
+
+def _repeated(
+    state: State,
+    value: Resampled,
+    repeats: tuple[int, int],
+    scale: np.float32,
+    zero_point: int,
+    stem: str,
+    origin: str,
+) -> Integer:
+    """A result of the only row, or the only column, as often as it is there."""
+    graph = state.builder
+    once = replace(
+        value,
+        rows=value.rows[: len(value.rows) // repeats[0]],
+        columns=value.columns[: len(value.columns) // repeats[1]],
+    )
+    x = quantize_resampled(state, once, scale, zero_point, stem, origin).name
+    for factors in ((repeats[0], 1), (1, repeats[1])):
+        if max(factors) > 1:
+            x = graph.node(Upsample2d(factors), (x,), f"{stem}/repeated", origin)
+    return Integer(x, NCHW_TO_NHWC)
+
+
 def _resampled(state: State, value: Value) -> Resampled | None:
     """A value as resampled: rows and columns that were picked of an image, or weighted ones."""
     if isinstance(value, Resampled):
@@ -155,12 +188,12 @@ def _phases(matrix: Array) -> _Phases:
         step, rest = divmod(period * size, results)
         if results % period or rest:
             continue
-        count = results // period
-        middle = count // 2
-        rows = matrix[middle * period : (middle + 1) * period]
-        used = np.flatnonzero(np.abs(rows).max(axis=0) > NEAR)
-        first, last = int(used[0]) - middle * step, int(used[-1]) - middle * step
-        weights = rows[:, used[0] : used[-1] + 1]
+        rows = [_phase(matrix[phase::period], step) for phase in range(period)]
+        places = {place for row in rows for place in row}
+        first, last = min(places, default=0), max(places, default=0)
+        weights = np.array(
+            [[row.get(place, 0.0) for place in range(first, last + 1)] for row in rows]
+        )
         found = np.zeros(matrix.shape)
         for row, offset in product(range(results), range(last - first + 1)):
             place = min(max(row // period * step + first + offset, 0), size - 1)
@@ -171,6 +204,19 @@ def _phases(matrix: Array) -> _Phases:
         f"{results} weighted sums of {size}; required weights that come again after at most "
         f"{LONGEST}"
     )
+
+
+def _phase(rows: Array, step: int) -> dict[int, float]:
+    """Weights of a row of the middle, by their places from its beginning; where the edge cuts some
+    off there, of the row with the most.
+
+    rows: [results of a phase, image].  step: from the beginning of one to that of the next.
+    """
+    used = np.abs(rows) > NEAR
+    near = sorted(range(len(rows)), key=lambda number: abs(number - len(rows) // 2))
+    number = max(near, key=lambda number: int(used[number].sum()))
+    places = np.flatnonzero(used[number]).tolist()
+    return {place - number * step: float(rows[number, place]) for place in places}
 
 
 def _whole(weights: Array) -> tuple[Array, int]:
