@@ -8,6 +8,7 @@ from dovetail.isa.frozen import frozen
 from ..errors import GraphError
 from .ir import Graph, GraphBuilder, Node
 from .passes.eliminate_dead import EliminateDead
+from .slices import needed
 
 __all__ = ["Pattern", "Rewriter", "Rewriting", "rewrite"]
 
@@ -56,44 +57,71 @@ class Rewriting:
 def rewrite(graph: Graph, patterns: Sequence[Pattern], reach: int = REACH) -> Graph:
     """Apply ``patterns`` to every node, in rounds, until no node changes.
 
-    reach: nodes that a pattern looks back at, one before the other.  Of nodes that share one of
-    those a round rewrites the first; 0 where what is rewritten does not change what others see.
+    reach: nodes that a pattern looks back at, one before the other.  A round leaves a node alone if
+    it has rewritten one of those; 0 where what is rewritten does not change what others see.  Later
+    rounds try only nodes near what was rewritten, until none of these matches.
 
     Nodes that nothing reads any more are removed.  The result is ``graph`` itself when nothing
     matches.  Each pattern says why applying it ends.
     """
+    worth: Container[str] | None = None
     for _ in range(ROUNDS):
-        result = _round(graph, patterns, reach)
-        if result is None:
+        result = _round(graph, patterns, reach, worth)
+        if result is not None:
+            graph, changed = result
+            worth = _around(graph, changed, reach)
+        elif worth is None:
             return graph
-        graph = EliminateDead().run(result)
+        else:
+            # Patterns may look further than they say.
+            worth = None
     raise GraphError(f"patterns still match after {ROUNDS} rounds; one of them undoes another")
 
 
-def _round(graph: Graph, patterns: Sequence[Pattern], reach: int) -> Graph | None:
-    """Rewrite what matches, except for what is near a node that this round rewrote before."""
+def _round(
+    graph: Graph, patterns: Sequence[Pattern], reach: int, worth: Container[str] | None
+) -> tuple[Graph, set[str]] | None:
+    """Rewrite what matches, except for what is near a node that this round rewrote before; and the
+    tensors that are new or gone.
+
+    worth: outputs of the nodes that are tried; None for all.
+    """
     builder = GraphBuilder.over(graph)
     rewriter, outputs = Rewriter(graph, builder), set(graph.outputs)
     nodes: list[Node] = []
     names: dict[str, str] = {}
     changed: set[str] = set()
     for node in graph.nodes:
-        near = _near(graph, node, reach)
-        found = None if near & changed else _match(rewriter, patterns, node, names)
+        found = None
+        if worth is None or node.output in worth:
+            near = _near(graph, node, reach)
+            found = None if near & changed else _match(rewriter, patterns, node, names)
         if found is None:
             nodes.append(node)
             continue
         own, builder.nodes = builder.nodes, []
         nodes += own
-        changed |= near | {found} | {name for each in own for name in each.outputs}
+        changed |= {*node.outputs, found, *(name for each in own for name in each.outputs)}
         old, new = (found, node.output) if node.output in outputs else (node.output, found)
         names[old] = new
     if not names:
         return None
     for old, new in names.items():
         builder.types[new] = builder.types.pop(old)
-    builder.nodes = [_renamed(each, names) for each in nodes]
-    return builder.build(graph.outputs)
+    kept, _ = needed([_renamed(each, names) for each in nodes], graph.outputs)
+    builder.nodes = list(kept)
+    return EliminateDead().run(builder.build(graph.outputs)), changed
+
+
+def _around(graph: Graph, changed: set[str], reach: int) -> set[str]:
+    """Outputs of the nodes that may look at one of the tensors ``changed``, or at what reads it."""
+    found = set(changed)
+    for _ in range(reach):
+        edge = {name for each in found if (made := graph.producer(each)) for name in made.inputs}
+        found |= edge - graph.constants.keys()
+    for _ in range(reach + 1):
+        found |= {name for each in found for node in graph.consumers(each) for name in node.outputs}
+    return found
 
 
 def _match(
@@ -137,5 +165,7 @@ def _near(graph: Graph, node: Node, reach: int) -> set[str]:
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    if node.output not in names and names.keys().isdisjoint(node.inputs):
+        return node
     inputs = tuple(names.get(name, name) for name in node.inputs)
     return replace(node, inputs=inputs, output=names.get(node.output, node.output))
