@@ -58,10 +58,10 @@ from .passes.shared_heads import SHARED_HEADS
 from .passes.split_bands import SplitBands
 from .passes.split_groups import SplitGroups
 from .passes.split_products import SplitProducts
-from .passes.turned_rows import TurnedRows
+from .passes.turned_rows import ANY, TurnedRows
 from .plan_files import read_plan_entries, read_plans, write_plans
 from .plan_record import PlanRecords
-from .row_problems import lane_fill
+from .row_problems import lane_fill, longest_row
 from .timing import Timing
 
 __all__ = ["accelerate_graph", "compile_accelerated", "prepare_graph", "refuse", "shaped_graph"]
@@ -92,19 +92,20 @@ def compile_accelerated(
     return accelerate_graph(graph, config, options, trace, timing, plans)
 
 
-def shaped_graph(graph: Graph, lanes: int) -> Graph:
+def shaped_graph(graph: Graph, lanes: int, row_words: int) -> Graph:
     """A graph of integer operators and others, with all layers in the form that the accelerator
     takes.
 
-    lanes: of a block.
+    lanes: of a block.  row_words: of PAR, 0 in a configuration without row_parameters.
     """
-    return Pipeline(_shapes(lanes)).run(simplify(graph))
+    return Pipeline(_shapes(lanes, longest=longest_row(lanes, row_words))).run(simplify(graph))
 
 
-def _shapes(lanes: int, act_words: int = 0) -> tuple[Pass[Graph], ...]:
+def _shapes(lanes: int, act_words: int = 0, longest: int = ANY) -> tuple[Pass[Graph], ...]:
     """Passes that give layers the form that the accelerator takes.
 
-    act_words: as of ``prepare_graph``.
+    act_words: as of ``prepare_graph``.  longest: channels of a row that is normalised, at most;
+    the CPU normalises longer ones, and moves what it reads and makes for them.
 
     After all of them none has anything left to do, so a piece of a graph may go through them again.
     """
@@ -112,8 +113,8 @@ def _shapes(lanes: int, act_words: int = 0) -> tuple[Pass[Graph], ...]:
         *(FIXED_AVERAGES, REAL_FINISHES, EXACT_SUMS, CONSTANT_CHANNELS),
         *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
         *(SHARED_HEADS, CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
-        *(TurnedRows(lanes), ROWS_TO_PIXELS, ChannelTables(lanes)),
-        *(DenseToConv(), MovePixels(), HeadLanes(lanes)),
+        *(TurnedRows(lanes, longest), ROWS_TO_PIXELS, ChannelTables(lanes)),
+        *(DenseToConv(), MovePixels(longest), HeadLanes(lanes)),
         *(SplitGroups(lanes), TwoHalves(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),
         *(SelectChannels(lanes), OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
     )

@@ -15,6 +15,7 @@ __all__ = [
     "ROW_PARTS",
     "is_softmaxed",
     "lane_fill",
+    "longest_row",
     "must_end_low",
     "row_problem",
 ]
@@ -67,6 +68,11 @@ def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | N
         case ScaledSum():
             return _sum_problem(graph, node, row_words)
     return None
+
+
+def longest_row(lanes: int, row_words: int) -> int:
+    """Channels of a row that may be normalised, at most."""
+    return lanes * (row_words // 2 - 1)
 
 
 def _softmax_problem(graph: Graph, node: Node, lanes: int) -> str | None:

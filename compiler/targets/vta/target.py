@@ -55,7 +55,7 @@ class Vta:
     def plan(self, model: Imported) -> Plan:
         """Pieces of integer layers that the accelerator has, and those between them."""
         found = integer_layers(model.graph, model.kinds)
-        graph = shaped_graph(found.graph, self.config.block)
+        graph = shaped_graph(found.graph, self.config.block, _row_words(self.config))
         refusals = dict(_refusals_on(graph, self.config))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
@@ -114,16 +114,21 @@ class Vta:
 
 def require_whole(layers: Graph, config: HardwareConfig) -> None:
     """Raise UnsupportedOperatorError for integer operators that this configuration does not run."""
-    for each in _refusals_on(shaped_graph(layers, config.block), config).values():
+    graph = shaped_graph(layers, config.block, _row_words(config))
+    for each in _refusals_on(graph, config).values():
         if each.reason != RUNS_ON_HOST:
             raise UnsupportedOperatorError(each.reason)
 
 
 def _refusals_on(graph: Graph, config: HardwareConfig) -> Mapping[int, Refusal]:
     """As ``node_refusals``, with what the configuration has."""
-    row_words = config.par_depth if config.row_parameters else 0
     depths = config.act_depth, config.tap_depth, config.wgt_depth
-    return node_refusals(graph, config.block, config.fixed_rounding, row_words, depths)
+    return node_refusals(graph, config.block, config.fixed_rounding, _row_words(config), depths)
+
+
+def _row_words(config: HardwareConfig) -> int:
+    """Words of PAR for parameters of rows."""
+    return config.par_depth if config.row_parameters else 0
 
 
 def find_vta(which: str | HardwareConfig) -> Vta:

@@ -7,7 +7,8 @@
 This is how channels are shuffled, rows and columns are cut, skipped or repeated, and depth becomes
 space or space depth.  Each element of the last image is given its number in the first.  With some
 period of rows and columns, the pixels of each phase then come from rows and columns that are evenly
-apart.  Each chain is visited once, so the pass ends.
+apart.  What the host gives it moves itself, where that takes many pieces.  Each chain is visited
+once, so the pass ends.
 """
 
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ from ..capabilities import is_alias
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .own_parts import is_channel_slice
 from .pixel_pieces import Indices, Picture, Piece, Run, numbers_of, pieces_of
+from .turned_rows import ANY, is_longer
 
 __all__ = ["MovePixels"]
 
@@ -41,18 +43,28 @@ LAYERS = (
     *(*POOLS, Lookup, Concatenate, Assemble),
 )
 MADE = (*LAYERS, AnyRequantize)
+HOST_MOVES = (Transpose, Reshape)
+"""Movements that the host has."""
+MOST_PICKED = 4
+"""Pieces of a tensor of the host whose channels do not follow each other, at most, if the host has
+the movements: each is a product, and copies.
+"""
 TO_NHWC = Transpose((0, 2, 3, 1))
 
 
 @frozen
 class MovePixels:
-    """See the module's docstring."""
+    """See the module's docstring.
 
+    longest: as of ``TurnedRows``.
+    """
+
+    longest: int = ANY
     name: str = "move_pixels"
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when there is nothing to move."""
-        moving = _Moving(graph)
+        moving = _Moving(graph, self.longest)
         for node in graph.nodes:
             moving.visit(node)
         return EliminateDead().run(moving.builder.build(graph.outputs)) if moving.moved else graph
@@ -61,6 +73,7 @@ class MovePixels:
 @dataclass(slots=True)
 class _Moving:
     graph: Graph
+    longest: int
     builder: GraphBuilder = field(init=False)
     producers: Mapping[str, Node] = field(init=False)
     images: dict[str, str] = field(default_factory=dict)
@@ -137,7 +150,10 @@ class _Moving:
             return False
         if node.output in self.graph.outputs:
             return False
-        return any(isinstance(n.operator, LAYERS) for n in self.graph.consumers(node.output))
+        return any(
+            isinstance(each.operator, LAYERS) and not is_longer(self.graph, each, self.longest)
+            for each in self.graph.consumers(node.output)
+        )
 
     def source(self, node: Node) -> tuple[str, Node]:
         """The tensor before the movements up to ``node``, and the first of them."""
@@ -146,6 +162,15 @@ class _Moving:
                 break
             node = before
         return node.inputs[0], node
+
+    def may_host(self, node: Node) -> bool:
+        """True if the host has all movements up to ``node``."""
+        while self.is_movement(node) and isinstance(node.operator, HOST_MOVES):
+            before = self.producers.get(node.inputs[0])
+            if before is None or not self.is_movement(before):
+                return True
+            node = before
+        return False
 
     def moved_numbers(self, name: str, known: dict[str, Indices]) -> Indices:
         """The numbers of the elements of a tensor in the one that movements make it of.
@@ -169,7 +194,12 @@ class _Moving:
         shape = self.graph.types[source].shape
         if len(shape) != 4 or shape[0] != 1 or self.graph.types[source].dtype != DType.INT8:
             return None
-        made = isinstance(getattr(self.producers.get(source), "operator", None), MADE)
+        maker = self.producers.get(source)
+        made = (
+            maker is not None
+            and isinstance(maker.operator, MADE)
+            and not is_longer(self.graph, maker, self.longest)
+        )
         pictures: dict[bool, Picture] = {}
         for planes in [False] if made else [False, True]:
             values = self.moved_numbers(node.output, {source: numbers_of(shape, planes)})
@@ -178,7 +208,9 @@ class _Moving:
                 pictures[planes] = found
         if not pictures:
             return None
-        planes = min(pictures, key=lambda order: sum(map(len, pictures[order].parts)))
+        planes = min(pictures, key=lambda order: pictures[order].pieces)
+        if not made and pictures[planes].picked > MOST_PICKED and self.may_host(node):
+            return None
         image = self.image(source, first.origin) if planes else source
         return image, pictures[planes]
 

@@ -49,6 +49,17 @@ class Picture:
     steps: Pair
     parts: tuple[list[Piece], ...]
 
+    @property
+    def pieces(self) -> int:
+        """Pieces of all parts."""
+        return sum(map(len, self.parts))
+
+    @property
+    def picked(self) -> int:
+        """Pieces of channels that do not follow each other."""
+        found = (piece.channels for pieces in self.parts for piece in pieces)
+        return sum(each != tuple(range(each[0], each[0] + len(each))) for each in found)
+
 
 def numbers_of(shape: tuple[int, ...], planes: bool) -> Indices:
     """The number of each element; that in [1, H, W, C] if the shape is ``planes``, [1, C, H, W]."""

@@ -26,7 +26,10 @@ from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .rows_to_pixels import ROWS_TO_PIXELS
 from .spread import spread
 
-__all__ = ["TurnedRows"]
+__all__ = ["ANY", "TurnedRows", "is_longer"]
+
+ANY = 1 << 62
+"""Channels of a row that may be normalised, where any number may be."""
 
 MOST_PARTS = 8
 """Layers that one Transpose becomes: more would cost more than the products they save."""
@@ -38,9 +41,14 @@ LAYERS = (
 
 @frozen
 class TurnedRows:
-    """See the module's docstring.  lanes: of a block."""
+    """See the module's docstring.
+
+    lanes: of a block.  longest: channels of a row that is normalised, at most: no layer reads or
+    makes longer ones.
+    """
 
     lanes: int
+    longest: int = ANY
     name: str = "turned_rows"
 
     def run(self, graph: Graph) -> Graph:
@@ -52,7 +60,7 @@ class TurnedRows:
     def _turn(self, rewriter: Rewriter, node: Node) -> str | None:
         graph, builder = rewriter.graph, rewriter.builder
         sizes = _matrix(graph, node)
-        if sizes is None or not _is_between(graph, node, sizes[1]):
+        if sizes is None or not self._is_between(graph, node, sizes[1]):
             return None
         rows, channels = sizes
         (x,), shape = node.inputs, graph.types[node.output].shape
@@ -85,6 +93,31 @@ class TurnedRows:
         same = Requantize(0, -128, 127)
         return builder.node(same, (total, scale), f"{stem}/turned", node.origin)
 
+    def _is_between(self, graph: Graph, node: Node, channels: int) -> bool:
+        """True if a layer makes what ``node`` turns, of so many channels, and layers alone read
+        what it makes; where more is moved, elements may come to lie as they did.
+        """
+        maker = graph.producer(node.inputs[0])
+        while maker is not None and isinstance(maker.operator, Reshape):
+            maker = graph.producer(maker.inputs[0])
+        if maker is None or not self._is_layer(graph, maker):
+            return False
+        if graph.types[maker.output].shape[-1] != channels:
+            return False
+        pending, found = [node.output], False
+        while pending:
+            for reader in graph.consumers(pending.pop()):
+                if self._is_layer(graph, reader):
+                    found = True
+                elif isinstance(reader.operator, Reshape):
+                    pending.append(reader.output)
+                else:
+                    return False
+        return found
+
+    def _is_layer(self, graph: Graph, node: Node) -> bool:
+        return isinstance(node.operator, LAYERS) and not is_longer(graph, node, self.longest)
+
 
 def _matrix(graph: Graph, node: Node) -> tuple[int, int] | None:
     """Rows and columns of the matrix that ``node`` turns; None if it does something else."""
@@ -99,24 +132,6 @@ def _matrix(graph: Graph, node: Node) -> tuple[int, int] | None:
     return rows, kind.elements // rows
 
 
-def _is_between(graph: Graph, node: Node, channels: int) -> bool:
-    """True if a layer makes what ``node`` turns, of so many channels, and layers alone read what it
-    makes; where more is moved, elements may come to lie as they did.
-    """
-    maker = graph.producer(node.inputs[0])
-    while maker is not None and isinstance(maker.operator, Reshape):
-        maker = graph.producer(maker.inputs[0])
-    if maker is None or not isinstance(maker.operator, LAYERS):
-        return False
-    if graph.types[maker.output].shape[-1] != channels:
-        return False
-    pending, found = [node.output], False
-    while pending:
-        for reader in graph.consumers(pending.pop()):
-            if isinstance(reader.operator, LAYERS):
-                found = True
-            elif isinstance(reader.operator, Reshape):
-                pending.append(reader.output)
-            else:
-                return False
-    return found
+def is_longer(graph: Graph, node: Node, longest: int) -> bool:
+    """True if a node normalises rows of more channels."""
+    return isinstance(node.operator, RowNorm) and graph.types[node.output].shape[-1] > longest

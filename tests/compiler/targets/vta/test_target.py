@@ -11,8 +11,13 @@ from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError, TargetError, UnsupportedOperatorError
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.front.source import Imported
-from dovetail.compiler.graph.ir import Graph
+from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.operators.integer.norm import RowNorm
+from dovetail.compiler.graph.operators.integer.products import Conv2d
+from dovetail.compiler.graph.operators.integer.values import Requantize
+from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.partition import Plan
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.target import DEFAULT_CONFIG, Vta, find_vta, require_whole
 from dovetail.isa.configs import find_config
@@ -48,6 +53,32 @@ def test_what_only_a_whole_part_shows_moves_its_node_and_no_other_to_the_cpu() -
     assert refused.reason.startswith("multiplies by 9 rows of 'k', which the host makes")
     layer = [each.where for each in others if each.node.startswith("matmul")]
     assert layer == ["accelerator"]
+
+
+def test_the_cpu_moves_pixels_of_rows_that_are_too_long_to_be_normalised() -> None:
+    """Of all pixels as one row: a layer for each pixel would pick its channels from the row."""
+    builder, size, rng = GraphBuilder(), 4 * 4 * 8, np.random.default_rng(1)
+    weights = builder.constant("weights", rng.integers(-9, 9, (8, 1, 1, 8)).astype(np.int8))
+    bias = builder.constant("bias", np.zeros(8, np.int32))
+    scale = builder.constant("scale", np.full(8, 0.01, np.float32))
+
+    def layer(x: str, name: str) -> str:
+        sums = builder.node(Conv2d((1, 1), (0, 0, 0, 0), 1, 0), (x, weights, bias), name, name)
+        return builder.node(Requantize(0, -128, 127), (sums, scale), name, name)
+
+    x = layer(builder.input("x", TensorType((1, 4, 4, 8), "int8")), "before")
+    x = builder.node(Transpose((0, 3, 1, 2)), (x,), "planes", "norm")
+    row = builder.node(Reshape((1, 1, 1, size)), (x,), "row", "norm")
+    moved = builder.constant("moved", rng.integers(-99, 99, size).astype(np.int32))
+    scaled = builder.constant("scaled", rng.uniform(1e-5, 1e-4, size).astype(np.float32))
+    row = builder.node(RowNorm(4321, 11), (row, moved, scaled), "normalised", "norm")
+    x = builder.node(Reshape((1, 8, 4, 4)), (row,), "image", "norm")
+    x = builder.node(Transpose((0, 2, 3, 1)), (x,), "pixels", "norm")
+    plan = planned(builder.build((layer(x, "after"),)))
+    assert [piece.own for piece in plan.pieces] == [True, False, True]
+    own = [piece.graph.nodes for piece in plan.pieces if piece.own]
+    products = [sum(isinstance(node.operator, Conv2d) for node in nodes) for nodes in own]
+    assert products == [1, 1]
 
 
 def test_a_model_of_which_nothing_runs_is_refused_with_the_first_reason() -> None:
