@@ -55,6 +55,7 @@ from .passes.real_finishes import REAL_FINISHES
 from .passes.rows_to_pixels import ROWS_TO_PIXELS
 from .passes.select_channels import SelectChannels
 from .passes.shared_heads import SHARED_HEADS
+from .passes.shared_rows import SharedRows
 from .passes.split_bands import SplitBands
 from .passes.split_groups import SplitGroups
 from .passes.split_products import SplitProducts
@@ -114,7 +115,7 @@ def _shapes(lanes: int, act_words: int = 0, longest: int = ANY) -> tuple[Pass[Gr
         *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
         *(SHARED_HEADS, CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
         *(TurnedRows(lanes, longest), ROWS_TO_PIXELS, ChannelTables(lanes)),
-        *(DenseToConv(), MovePixels(longest), HeadLanes(lanes)),
+        *(DenseToConv(), MovePixels(longest), HeadLanes(lanes), SharedRows()),
         *(SplitGroups(lanes), TwoHalves(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),
         *(SelectChannels(lanes), OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
     )

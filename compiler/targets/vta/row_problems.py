@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...graph.ir import Graph, Node
+from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
@@ -92,7 +93,7 @@ def is_softmaxed(graph: Graph, name: str) -> bool:
     """True if a softmax reads ``name``, or its sum with another tensor."""
     return any(
         isinstance(reader.operator, RowSoftmax)
-        or (isinstance(reader.operator, Add) and is_softmaxed(graph, reader.output))
+        or (isinstance(reader.operator, Add | Assemble) and is_softmaxed(graph, reader.output))
         for reader in graph.consumers(name)
     )
 
@@ -105,6 +106,8 @@ def must_end_low(graph: Graph, name: str) -> bool:
     """
     for reader in graph.consumers(name):
         if isinstance(reader.operator, RowSoftmax):
+            return True
+        if isinstance(reader.operator, Assemble) and must_end_low(graph, reader.output):
             return True
         if isinstance(reader.operator, Add) and must_end_low(graph, reader.output):
             side = reader.inputs.index(name)
@@ -159,6 +162,8 @@ def _ends_low(graph: Graph, maker: Node | None) -> bool:
 
     A sum with what the host gives, ``LEAST`` in these lanes, leaves them the least.
     """
+    if maker is not None and isinstance(maker.operator, Assemble):
+        return all(_ends_low(graph, graph.producer(name)) for name in maker.inputs)
     while maker is not None and isinstance(maker.operator, Lookup | Requantize | Reshape | Add):
         if isinstance(maker.operator, Add):
             masks = [_is_given(graph, name) for name in maker.inputs]

@@ -105,10 +105,15 @@ class Activation:
         return replace(self, channels=self.whole_channels, first_block=0, whole_channels=None)
 
     @property
+    def all_pixels(self) -> "Activation":
+        """All pixels of the tensor that this is part of, of the same channels."""
+        height, width = self.full_size
+        return replace(self, height=height, width=width, grid=None)
+
+    @property
     def whole(self) -> "Activation":
         """The tensor that this is part of; itself, when it is whole."""
-        height, width = self.full_size
-        return replace(self.all_channels, height=height, width=width, grid=None)
+        return self.all_channels.all_pixels
 
     @property
     def words(self) -> int:

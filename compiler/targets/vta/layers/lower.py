@@ -87,8 +87,10 @@ def lower(
         case Conv2d():
             definition = define_conv(graph, layer, x, output)
         case RowProducts():
-            inputs, stored = inputs[:1], inputs[1]
+            stored = inputs[1]
             definition = define_row_products(graph, layer, x, stored, output)
+            # Of what it reads, all pixels are there.
+            inputs = (x.all_pixels,)
         case Add() | AddFixed() | WeightedAdd():
             added = _sum(operator, (x, inputs[1]), output)
             definition, pairs = added.definition, added.inexact_pairs

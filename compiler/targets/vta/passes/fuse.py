@@ -10,6 +10,7 @@ Lookup | RowSoftmax | RowNorm      ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts are where the whole does
 Assemble                           ->  a view: the parts' pixels are where the whole's do
+AveragePool2d of one pixel         ->  a view: rows that products of two tensors read
 Append                             ->  a tensor in DRAM that two others are parts of there
 """
 
@@ -27,11 +28,12 @@ from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup
+from ....graph.operators.integer.windows import AveragePool2d
 from ....graph.operators.movement import Reshape, Slice
 from ....graph.partition import Refusal
 from ..cut import Chain, cut_graph
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
-from .own_parts import is_channel_concatenation, is_channel_slice
+from .own_parts import is_channel_concatenation, is_channel_slice, is_operand
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
 
@@ -121,6 +123,7 @@ def fuse(graph: Graph) -> Partition:
     layers: list[Layer] = []
     appended: list[Node] = []
     used: set[str] = set()
+    made = {node.output for node in cut.nodes}
     for node in cut.nodes:
         if node.output in used:
             continue
@@ -138,6 +141,12 @@ def fuse(graph: Graph) -> Partition:
             assert isinstance(operator, Slice)
             whole = aliases.get(node.inputs[0], node.inputs[0])
             views[node.output] = View(whole, operator.starts[3])
+            continue
+        if node.inputs[0] in made and is_operand(graph, node):
+            copy = node.operator
+            assert isinstance(copy, AveragePool2d)
+            whole = aliases.get(node.inputs[0], node.inputs[0])
+            views[node.output] = View(whole, 0, copy.start, copy.strides)
             continue
         if isinstance(node.operator, Append):
             names = tuple(aliases.get(name, name) for name in node.inputs)

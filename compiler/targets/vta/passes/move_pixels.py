@@ -24,6 +24,7 @@ from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
@@ -39,7 +40,7 @@ __all__ = ["MovePixels"]
 MOVES = (Transpose, Reshape, Slice, Gather)
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
 LAYERS = (
-    *(Conv2d, RowNorm, RowProducts, AnyAdd, AnyMultiply),
+    *(Conv2d, RowNorm, RowProducts, RowSoftmax, AnyAdd, AnyMultiply),
     *(*POOLS, Lookup, Concatenate, Assemble),
 )
 MADE = (*LAYERS, AnyRequantize)

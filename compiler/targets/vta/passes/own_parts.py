@@ -24,7 +24,7 @@ from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ....graph.types import TensorType
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
-__all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice"]
+__all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice", "is_copy", "is_operand"]
 
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
 MADE = (AnyRequantize, AnyAdd, AnyMultiply, *POOLS, Lookup, RowNorm, Assemble, Gather)
@@ -46,6 +46,24 @@ def is_channel_slice(node: Node, kind: TensorType) -> bool:
         return False
     whole = operator.shape[:3] == kind.shape[:3] and not any(operator.starts[:3])
     return whole and operator.steps[3] == 1
+
+
+def is_copy(node: Node) -> bool:
+    """True if ``node`` copies some pixels of an image as they are."""
+    operator = node.operator
+    return (
+        isinstance(operator, AveragePool2d)
+        and (operator.kernel, operator.scale) == ((1, 1), 1.0)
+        and operator.x_zero_point == operator.zero_point == 0
+    )
+
+
+def is_operand(graph: Graph, node: Node) -> bool:
+    """True if a node copies rows of an image that are but first operands of products."""
+    readers = graph.consumers(node.output)
+    products = all(isinstance(each.operator, RowProducts) for each in readers)
+    weights = any(node.output in each.inputs[1:] for each in readers)
+    return is_copy(node) and products and not weights and node.output not in graph.outputs
 
 
 def _is_image(kind: TensorType) -> bool:

@@ -5,6 +5,7 @@
     Add(Concatenate(x, ...), Upsample2d(mask))
         ->  Concatenate(Add(x, mask), ...), where the mask is repeated for all matrices
     f(Concatenate(x, ...))                ->  Concatenate(f(x), ...): Requantize, Lookup, Softmax
+    RowSoftmax(Concatenate(x, ...))       ->  the same of several small matrices as rows of one
     RowProducts(x[..., M, 20], y[..., N, 20])
         ->  the same of 32 channels each, where blocks have 16 and no product of two tensors made y
     Reshape(Concatenate(x, ...))          ->  Concatenate(x, ...), where it counts matrices again
@@ -44,6 +45,8 @@ from .turned_products import turn_products
 __all__ = ["SplitProducts"]
 
 MOVES = (Reshape, Slice, Transpose)
+MOST_WORDS = 2048
+"""Words of a block that one softmax of several matrices has, at most."""
 HEADS_LAST = Transpose((0, 2, 1, 3))
 """From [1, heads, rows, channels] to [1, rows, heads, channels]."""
 
@@ -104,6 +107,8 @@ class _Splitting:
             ]
         elif x in self.parts and self.keeps_matrices(node):
             self.parts[node.output] = self.parts[x]
+        elif x in self.parts and isinstance(operator, RowSoftmax):
+            self.parts[node.output] = self.softmaxed(node)
         elif x in self.parts and self.is_by_rows(node):
             self.parts[node.output] = [
                 self.builder.node(operator, (part, *node.inputs[1:]), node.output, node.origin)
@@ -122,6 +127,27 @@ class _Splitting:
             self.builder.nodes.append(replace(node, inputs=(self.concatenated(3, each, node),)))
         else:
             self.add(node)
+
+    def softmaxed(self, node: Node) -> list[str]:
+        """A softmax of each matrix; of small ones together, as rows of one image, if each has only
+        some pixels of the image: rows that are all of them are read where they lie.
+        """
+        parts = self.parts[node.inputs[0]]
+        *windows, _, rows, columns = self.graph.types[node.output].shape
+        most = MOST_WORDS if prod(windows) > 1 else 0
+        together = max(1, most // (rows * -(-columns // self.lanes)))
+        found = list[str]()
+        for first in range(0, len(parts), together):
+            some = parts[first : first + together]
+            whole = self.concatenated(2, some, node)
+            whole = self.builder.node(node.operator, (whole,), node.output, node.origin)
+            if len(some) == 1:
+                found.append(whole)
+                continue
+            for row in range(0, rows * len(some), rows):
+                cut = Slice((0, 0, row, 0), (1, 1, 1, 1), (1, 1, rows, columns))
+                found.append(self.builder.node(cut, (whole,), node.output, node.origin))
+        return found
 
     def is_split(self, node: Node) -> bool:
         """True if all pixels of an image are multiplied with one matrix already."""
@@ -178,7 +204,7 @@ class _Splitting:
         """True if it makes each row of a row alone, in the same way for all."""
         if isinstance(node.operator, Lookup):
             return self.graph.types[node.inputs[1]].rank == 1
-        return isinstance(node.operator, Requantize | RowSoftmax | Softmax)
+        return isinstance(node.operator, Requantize | Softmax)
 
     def masked(self, operator: Add, node: Node) -> list[tuple[str, ...]]:
         """The operands of a sum for each matrix, where the other one is a mask of them all.

@@ -1,5 +1,7 @@
 """Attention in shifted windows, as in Swin: rolls, windows, biases of heads, masks of windows."""
 
+from collections import Counter
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -14,6 +16,7 @@ from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Sli
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.passes.move_pixels import MovePixels
 from dovetail.runtime import run
+from dovetail.runtime.accelerator.part import AcceleratorPart
 from tests.kept_costs import check_costs
 
 from .test_parts import assert_exact, compiled
@@ -89,6 +92,11 @@ def test_a_block_of_shifted_windows_is_one_launch() -> None:
     model = quantize_model(swin_block(), samples).model
     module = compile(model, "vta:tiny")
     assert [part.target for part in module.parts] == ["vta:tiny"]
+    (part,) = module.parts
+    assert isinstance(part, AcceleratorPart)
+    kinds = Counter(layer.kind for layer in part.layers)
+    # All windows have one softmax and one table, and what is multiplied is read where it lies.
+    assert (kinds["RowSoftmax"], kinds["Lookup"]) == (1, 1)
     check_costs(module.parts)
     own, simulated = (
         run(each, samples[0], device).outputs["y"]
