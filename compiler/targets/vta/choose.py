@@ -1,17 +1,16 @@
 """How layers run, one by one or in cascades, so that the sum of expected cycles is least."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from dovetail.isa.frozen import replace
 
 from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Change, Choice
-from .items import Item
 from .place import NoRoomError
+from .room import Beside, Rooms
 from .tile_estimate import Tile
-from .ways import GRAINS, MOST_LAYERS, LayerWays, Room
+from .ways import GRAINS, MOST_LAYERS, LayerWays
 
 __all__ = ["Chooser"]
 
@@ -32,7 +31,7 @@ class Chooser:
         self.ways = ways
         self._count, self._items, self._config = len(ways.layers), ways.items, ways.config
         self._sums: dict[tuple[frozenset[str], float], tuple[list[float], list[float]]] = {}
-        self._base_rooms: dict[frozenset[str], Room] = {}
+        self._room: dict[frozenset[str], Rooms] = {}
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
         """All layers, in their order.  gone: activations that are not wholly on chip.
@@ -74,14 +73,13 @@ class Chooser:
         start = min(max(item.first, 0) for item in moved)
         last = max(item.last for item in moved)
         before, after = self._both_ways(base, price)
-        count, room = self._count, self._room_beside(moved, gone, base)
+        count, room = self._count, Beside(self._rooms(base), moved, gone)
         costs = [*before[: start + 1], *[NEVER] * (count - start)]
         for first in range(max(0, start - MOST_LAYERS + 1), last + 1):
             if costs[first] < NEVER:
-                for option in self.ways.at(first, room, gone, price)[0]:
-                    end = first + option.count
+                for end, cost in self.ways.costs(first, room, gone, price):
                     if end > start:
-                        costs[end] = min(costs[end], costs[first] + option.cost(price))
+                        costs[end] = min(costs[end], costs[first] + cost)
         ends = range(last + 1, min(count, last + MOST_LAYERS) + 1)
         found = min(costs[end] + after[end] for end in ends)
         if found >= NEVER:
@@ -92,51 +90,25 @@ class Chooser:
         """The least cost of all layers before each, and of each and all after it."""
         if (gone, price) not in self._sums:
             count, room = self._count, self._rooms(gone)
-            options = [self.ways.at(n, room, gone, price)[0] for n in range(count)]
+            options = [self.ways.costs(n, room, gone, price) for n in range(count)]
             before: list[float] = [0, *[NEVER] * count]
             after: list[float] = [*[NEVER] * count, 0]
             for first in range(count):
-                for option in options[first]:
-                    end = first + option.count
-                    before[end] = min(before[end], before[first] + option.cost(price))
+                for end, cost in options[first]:
+                    before[end] = min(before[end], before[first] + cost)
             for first in reversed(range(count)):
                 after[first] = min(
-                    (after[first + each.count] + each.cost(price) for each in options[first]),
-                    default=NEVER,
+                    (after[end] + cost for end, cost in options[first]), default=NEVER
                 )
             self._sums = {(gone, price): (before, after)}
         return self._sums[gone, price]
 
-    def _rooms(self, gone: frozenset[str]) -> Room:
-        """Room of ACT that remains between layers beside the activations on chip."""
-        begun, ended = ([0] * (self._count + 1) for _ in range(2))
-        for item in self._items:
-            if item.activation.name not in gone:
-                begun[max(item.first, 0)] += item.words
-                ended[item.last + 1] += item.words
-        begun, ended = list(accumulate(begun)), list(accumulate(ended))
-        return lambda first, last: self._config.act_depth - (begun[last] - ended[first])
-
-    def _room_beside(
-        self, moved: Sequence[Item], gone: frozenset[str], base: frozenset[str]
-    ) -> Room:
-        """``_rooms(gone)``, from that of ``base``: they differ by the items ``moved``."""
-        if base not in self._base_rooms:
-            self._base_rooms = {base: self._rooms(base)}
-        before = self._base_rooms[base]
-        changes = [
-            (item.first, item.last, item.words if item.activation.name in gone else -item.words)
-            for item in moved
-        ]
-
-        def room(first: int, last: int) -> int:
-            left = before(first, last)
-            for begin, end, words in changes:
-                if begin <= last and end >= first:
-                    left += words
-            return left
-
-        return room
+    def _rooms(self, gone: frozenset[str]) -> Rooms:
+        """The room beside the activations that are on chip."""
+        if gone not in self._room:
+            there = (item for item in self._items if item.activation.name not in gone)
+            self._room = {gone: Rooms(there, self._count, self._config.act_depth)}
+        return self._room[gone]
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
         """All of ``choices`` as fine as may be; layers that are all on chip one by one."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import replace
+from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.memories import Memory
 
 from ...options import Overlap
@@ -20,6 +20,7 @@ from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
+from .room import Room
 from .row_problems import ROW_PARTS
 from .schedules import COARSE, Grain, Limits, default_tiling
 from .stream import (
@@ -33,7 +34,7 @@ from .strips import scheduled_cascade
 from .tile_estimate import Tile
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays", "Room"]
+__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
@@ -48,9 +49,6 @@ LARGER = (Grain(tiles=1), Grain(tiles=2))
 """Grains of layers that are all on chip, for programs whose instructions are too many: each is read
 from DRAM.
 """
-
-Room = Callable[[int, int], int]
-"""Words of ACT that layers from the first to the last may use."""
 
 
 def limits_of(config: HardwareConfig) -> Limits:
@@ -73,6 +71,15 @@ def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
     return all(
         size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()
     )
+
+
+@frozen
+class _Options:
+    """Ways to run layers, why one cannot run alone, and the layer behind each way and its cost."""
+
+    options: list[Choice]
+    problem: TileError | None
+    costs: tuple[tuple[int, float], ...]
 
 
 class LayerWays:
@@ -110,7 +117,7 @@ class LayerWays:
         self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
         self._sizes, self._waits = sizes, edges
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
-        self._found: dict[tuple[object, ...], tuple[list[Choice], TileError | None]] = {}
+        self._found: dict[tuple[object, ...], _Options] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
         self._blocks: dict[tuple[int, int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
@@ -120,12 +127,24 @@ class LayerWays:
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> tuple[list[Choice], TileError | None]:
         """The best way of each number of layers from ``first`` on; why it cannot run alone."""
-        last = min(first + max(self._most, *MEMBERS), len(self.layers)) - 1
-        rooms = tuple(room(first, end) for end in range(first, last + 1))
-        key = first, self._names_of(first, last) & gone, rooms, price
-        if key not in self._found:
-            self._found[key] = self._at(first, room, gone, price)
-        return self._found[key]
+        found = self._tried(first, room, gone, price)
+        return found.options, found.problem
+
+    def costs(
+        self, first: int, room: Room, gone: frozenset[str], price: float
+    ) -> Sequence[tuple[int, float]]:
+        """The layer behind each of those ways, and its cost."""
+        return self._tried(first, room, gone, price).costs
+
+    def _tried(self, first: int, room: Room, gone: frozenset[str], price: float) -> _Options:
+        end = min(first + max(self._most, *MEMBERS), len(self.layers))
+        key = first, self._names_of(first, end - 1) & gone, room.each(first, end), price
+        found = self._found.get(key)
+        if found is None:
+            options, problem = self._at(first, room, gone, price)
+            costs = tuple((first + each.count, each.cost(price)) for each in options)
+            found = self._found[key] = _Options(options, problem, costs)
+        return found
 
     def _at(
         self, first: int, room: Room, gone: frozenset[str], price: float
@@ -134,7 +153,7 @@ class LayerWays:
         self._look(f"plan, layer {self.layers[first].name!r}")
         problem: TileError | None = None
         try:
-            options = [self._single(first, room(first, first), gone, price)]
+            options = [self._single(first, room.of(first, first), gone, price)]
         except TileError as error:
             options, problem = [], error
         options += self._cascades(first, room, gone, price)
@@ -248,7 +267,7 @@ class LayerWays:
     ) -> Iterator[Choice]:
         """Layer ``first`` and up to all that follow, as cascades that fit."""
         for last in range(first, min(first + self._most, len(self.layers))):
-            left = room(first, last)
+            left = room.of(first, last)
             if self._sizes.stripes[last] is None or left <= 0:
                 return
             key = -1 - first, last, self._names_of(first, last) & gone, left, price
@@ -274,7 +293,7 @@ class LayerWays:
         """
         for count in MEMBERS:
             ways = self._blocks_of(first, count, gone)
-            left = room(first, first + count - 1) if ways else 0
+            left = room.of(first, first + count - 1) if ways else 0
             fitting = [
                 Choice(first, count, way.cycles, way.dram, way) for way in ways if way.words <= left
             ]
