@@ -112,7 +112,12 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
         changed[last] = 1
         for number in range(last + 1, len(layers)):
             for use in reads[number]:
-                blocks = sum(max(0, changed[n] - beside) for n, beside in use.makers)
+                # Parts of the same blocks have other pixels of these.
+                parts = dict[Blocks, int]()
+                for n, beside in use.makers:
+                    view = _blocks(layers[n].output)
+                    parts[view] = max(parts.get(view, 0), changed[n] - beside)
+                blocks = sum(parts.values())
                 if blocks:
                     every = use.blocks_a_pixel > use.blocks - blocks
                     made = layers[number].output.blocks if every else 1
@@ -128,10 +133,11 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
 
 @frozen
 class _Use:
-    """An input that a layer reads whole: its blocks, and how many a pixel of a block comes from.
+    """An input of which a layer reads all blocks: how many, and how many a pixel of one comes from.
 
     view: its blocks in the tensor that it is part of.
-    makers: layers that make parts of it, and how many of the blocks of each it does not read.
+    makers: layers that make parts of it of which it reads all pixels, and how many of the blocks of
+    each it does not read.
     weighted: it is multiplied with weights.
     """
 
@@ -153,11 +159,37 @@ def _uses(layers: Sequence[LoweredLayer], number: int) -> Iterator[_Use]:
     }
     for x in layer.inputs:
         key = x.name, _blocks(x)
-        if whole.get(key) == (x.blocks, *x.full_size):
-            makers = _makers(layers, number, x)
-            made = [(n, _blocks(layers[n].output)) for n in makers]
-            beside = tuple((n, len(blocks) - _common(blocks, key[1])) for n, blocks in made)
+        if whole.get(key, NOTHING)[0] != x.blocks:
+            continue
+        spans = [_span(layer, x, axis) for axis in (1, 2)]
+        makers = [
+            n for n in _makers(layers, number, x) if _is_within(layers[n].output, spans, x.halo)
+        ]
+        made = [(n, _blocks(layers[n].output)) for n in makers]
+        beside = tuple((n, len(blocks) - _common(blocks, key[1])) for n, blocks in made)
+        if beside:
             yield _Use(x.blocks, pixel[key][0], key[1], beside, x.name in weighted)
+
+
+def _span(layer: LoweredLayer, x: Activation, axis: int) -> range:
+    """The rows or columns that a layer reads of ``x``, halo included; none if it skips some."""
+    found = range(0)
+    for nest in layer.kernel.nests:
+        for index in (r.indices[axis] for r in nest.refs[1:] if r.buffer.name == x.name):
+            low, high = index.limits(nest.extents)
+            if _different(index, nest.extents) == high + 1 - low > len(found):
+                found = range(low, high + 1)
+    return found
+
+
+def _is_within(made: Activation, spans: Sequence[range], halo: Sequence[int]) -> bool:
+    """True if all pixels of a part of a tensor are in rows and columns ``spans``, halo included."""
+    starts, steps = (made.grid.start, made.grid.steps) if made.grid else ((0, 0), (1, 1))
+    each = zip(spans, halo, starts, steps, (made.height, made.width), strict=False)
+    return all(
+        edge + start in span and edge + start + step * (count - 1) in span
+        for span, edge, start, step, count in each
+    )
 
 
 def _readers(
@@ -265,10 +297,11 @@ def _made(output: Activation, wanted: Mapping[Blocks, Region]) -> Region:
         blocks = min(blocks, len(view)) - len(view) + _common(view, mine)
         if blocks <= 0:
             continue
-        if output.grid is not None:
-            if rows < output.grid.height or columns < output.grid.width:
-                continue
-            rows, columns = output.height, output.width
+        # At worst, all pixels of other parts come first.
+        rows -= output.full_size[0] - output.height
+        columns -= output.full_size[1] - output.width
+        if min(rows, columns) <= 0:
+            continue
         region = blocks, min(rows, output.height), min(columns, output.width)
         parts.append((view, region))
     return max(*(region for _, region in parts), _together(parts), key=prod) if parts else NOTHING
