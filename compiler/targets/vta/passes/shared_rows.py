@@ -12,7 +12,8 @@ leaves fewer layers, so the pass ends.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+
+from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.integer.products import RowProducts
@@ -24,7 +25,7 @@ from .own_parts import is_channel_slice, is_copy, is_operand
 __all__ = ["SharedRows"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rows:
     """Rows of some channels of ``x``: the node that copies them, and perhaps one that looks them
     up.
@@ -47,7 +48,7 @@ class _Rows:
         return self.x, self.lookup.inputs[1] if self.lookup else self.copy.operator
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedRows:
     """See the module's docstring."""
 
