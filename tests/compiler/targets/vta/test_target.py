@@ -56,7 +56,7 @@ def test_what_only_a_whole_part_shows_moves_its_node_and_no_other_to_the_cpu() -
 
 
 def test_the_cpu_moves_pixels_of_rows_that_are_too_long_to_be_normalised() -> None:
-    """Of all pixels as one row: a layer for each pixel would pick its channels from the row."""
+    """A layer for each pixel would pick its channels from a row of all pixels."""
     builder, size, rng = GraphBuilder(), 4 * 4 * 8, np.random.default_rng(1)
     weights = builder.constant("weights", rng.integers(-9, 9, (8, 1, 1, 8)).astype(np.int8))
     bias = builder.constant("bias", np.zeros(8, np.int32))
