@@ -147,9 +147,9 @@ def _replace(cls: Any) -> str:
     )
 
 
-def _repr(self: Any) -> str:
-    shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
-    return f"{type(self).__qualname__}({', '.join(shown)})"
+def _repr(cls: Any) -> str:
+    shown = ", ".join(f"{each.name}={{self.{each.name}!r}}" for each in fields(cls) if each.repr)
+    return f"def __repr__(self):\n return f'{{self.__class__.__qualname__}}({shown})'"
 
 
 def _setattr(self: object, name: str, value: object) -> None:
@@ -170,7 +170,6 @@ def _setstate(self: Any, state: list[Any]) -> None:
 
 
 SHARED = {
-    "__repr__": _repr,
     "__setattr__": _setattr,
     "__delattr__": _delattr,
     "__getstate__": _getstate,
@@ -183,5 +182,6 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
     "__replace__": _replace,
     "__eq__": _eq,
     "__hash__": _hash,
+    "__repr__": _repr,
 }
 """Methods for which the fields of a class are written out, and what writes them."""

@@ -59,11 +59,11 @@ class Linear:
 
     def at(self, values: Mapping[str, int]) -> int:
         """The value of a sum of variables, those not in ``values`` at 0."""
-        return self.constant + sum(
-            factor * values.get(atom.name, 0)
-            for atom, factor in self.terms.items()
-            if isinstance(atom, Variable)
-        )
+        total = self.constant
+        for atom, factor in self.terms.items():
+            if isinstance(atom, Variable):
+                total += factor * values.get(atom.name, 0)
+        return total
 
     def limits(self, extents: Mapping[str, int]) -> tuple[int, int]:
         """Smallest and largest value of a sum of variables, each from 0 to its extent less 1."""

@@ -166,11 +166,13 @@ def rename_loops(stmt: Stmt, taken: Iterable[str], suffix: str = "") -> Stmt:
     used = set(taken)
     bound = {each.variable for each in walk(stmt) if isinstance(each, For)}
     bound |= {each.variable.name for each in walk(stmt) if isinstance(each, Let)}
+    numbers: dict[str, int] = {}
 
     def renamed(name: str) -> str:
-        new, number = name + suffix, 2
+        new, number = name + suffix, numbers.get(name, 2)
         while new in used or (new in bound and new != name):
             new, number = f"{name}{suffix}.{number}", number + 1
+        numbers[name] = number
         used.add(new)
         return new
 

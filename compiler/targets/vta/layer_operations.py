@@ -186,24 +186,21 @@ class LayerBuilder:
                 for name in SCALES.keys() & bases.keys():
                     bases[SCALES[name]] = bases[name]
                 target = nest.match.nest.name
-                holds = replace(frame, addend=target == ADDEND)
-                if pieces is None or target not in (output, ADDEND):
-                    if pieces is None:
-                        bases[ADDEND] = bases[LOW] = bases[BYTE] = bases[output]
-                        bases[HIGH] = bases[run.layer.inputs[0].name]
-                        holds = replace(holds, word=bases[output])
-                    self._add(
-                        nest.match.instruction(at, bases),
-                        run.number,
-                        number,
-                        holds if target in (output, ADDEND) else None,
-                    )
+                if pieces is None:
+                    bases[ADDEND] = bases[LOW] = bases[BYTE] = bases[output]
+                    bases[HIGH] = bases[run.layer.inputs[0].name]
+                if target not in (output, ADDEND):
+                    self._add(nest.match.instruction(at, bases), run.number, number)
                     continue
-                for piece in pieces:
+                addend = target == ADDEND
+                if pieces is None:
+                    holds = replace(frame, addend=addend, word=bases[output])
+                    self._add(nest.match.instruction(at, bases), run.number, number, holds)
+                for piece in pieces or ():
                     bases[output] = bases[ADDEND] = piece.base
                     match = nest.match.only(piece.start, piece.count)
-                    there = replace(holds, word=piece.base)
-                    self._add(match.instruction(at, bases), run.number, number, there)
+                    holds = replace(frame, addend=addend, word=piece.base)
+                    self._add(match.instruction(at, bases), run.number, number, holds)
 
     def _behind_sums(self, layer: LoweredLayer) -> int:
         """First word of the scaled terms of a tile, in the bank of its sums.

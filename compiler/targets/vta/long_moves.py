@@ -19,6 +19,9 @@ MOST_PADDING = 255
 
 def moves(whole: Load | Store, config: HardwareConfig) -> Iterator[Load | Store]:
     """Smaller moves that together equal ``whole``: plane by plane, row by row, word by word."""
+    if max(whole.count_x, whole.count_y, whole.count_z) <= MOST and not _is_padded_far(whole):
+        yield whole
+        return
     word, stride = dram_word_bytes(whole, config), 1
     if isinstance(whole, Load) and whole.step:
         word, stride = whole.step, whole.stride_x
@@ -26,6 +29,13 @@ def moves(whole: Load | Store, config: HardwareConfig) -> Iterator[Load | Store]
         for rows in _cut(planes, "y", whole.dram_stride_y, whole.sram_stride_y):
             for part in _cut(rows, "x", word, stride):
                 yield _with_ends(part, part.dram_address - rows.dram_address)
+
+
+def _is_padded_far(whole: Load | Store) -> bool:
+    if isinstance(whole, Store):
+        return False
+    beside = max(whole.pad_x_before, whole.pad_x_after)
+    return max(beside, whole.pad_y_before, whole.pad_y_after) > MOST_PADDING
 
 
 def _cut(whole: Load | Store, axis: str, dram: int, sram: int) -> Iterator[Load | Store]:

@@ -1,6 +1,7 @@
 """Faults put into compiled programs are noticed."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import compress, islice
 
 import numpy as np
@@ -25,11 +26,17 @@ def residual(seed: int) -> onnx.ModelProto:
     return net.model(net.dense(net.average_pool(x, 3), 10))
 
 
+@cache
+def on_chip() -> Subject:
+    """A program whose activations are all on chip."""
+    return Subject.of("on chip", residual(7), TINY)
+
+
 def subjects() -> list[Subject]:
     """All on chip, streamed through little ACT, and strip by strip."""
     model = residual(7)
     return [
-        Subject.of("on chip", model, TINY),
+        on_chip(),
         Subject.of("streamed", model, replace(TINY, act_depth=256)),
         Subject.of("strips", deep(16, 16), SMALL),
     ]
@@ -46,7 +53,7 @@ def test_nearly_every_fault_is_caught() -> None:
 
 
 def test_the_gateware_differs_from_the_simulator_only_where_the_checker_refuses() -> None:
-    subject = Subject.of("on chip", residual(7), TINY)
+    subject = on_chip()
     # Among these a tile of weights is loaded before it was used.
     tried = list(islice(mutants(subject, np.random.default_rng(2)), 6))
     differs = subject.differ_in_rtl(tried)
