@@ -19,6 +19,7 @@ __all__ = [
     "Touch",
     "bank_masks",
     "block_bytes",
+    "column_elements",
     "distinct",
     "dram_rows",
     "dram_word_bytes",
@@ -142,6 +143,12 @@ def raised_elements(vector: Vector, config: HardwareConfig) -> int:
 def is_window(vector: Vector) -> bool:
     """True if results are sums over windows of columns (``Multiplier.WINDOW``)."""
     return vector.fold is Fold.MAC and vector.multiplier is Multiplier.WINDOW
+
+
+def column_elements(vector: Vector) -> int:
+    """Elements of a column of a vector with windows."""
+    wide = vector.wide_window and vector.reduction_levels > 1
+    return vector.extent[0] * (vector.extent[1] if wide else 1)
 
 
 def window_taps(vector: Vector, config: HardwareConfig) -> Addresses:

@@ -164,6 +164,7 @@ VECTOR_FORMAT = Format(
         *_levels("par_stride", VECTOR_LEVELS - 1, 12, "PAR words a step", first=1),
         Field("window_skip", 2, "of WINDOW: first results of each run that are not written"),
         Field("row", 2, "0 NONE; the parameters of a row go to PAR: 1 LESS, 2 OVER, 3 ROOT"),
+        Field("wide_window", 1, "of WINDOW: 1: level 1 is of the column too, if it is folded"),
     ),
 )
 

@@ -286,6 +286,7 @@ class Vector(KeepsHash):
     tab_address: int = 0
     window_skip: int = 0
     row: Row = Row.NONE
+    wide_window: bool = False
     act_read_banks: int = 0
     act_write_banks: int = 0
     acc_banks: int = 0

@@ -297,7 +297,7 @@ LOOPS = {
     A sum is over all five levels; those for PAR and the destination are over the levels that are
     not folded. Elements of ACT are sign-extended to 32 bits, and so is an int8 result in ACC.
     What the fold, the multiplier, the finish or `lookup` does not use is ignored: the multiplier
-    and `window_skip` count for MAC alone, `window_skip` for WINDOW alone.
+    and `window_skip` count for MAC alone, `window_skip` and `wide_window` for WINDOW alone.
 
 With MAC and the multiplier PAIR the elements of odd level-0 index are read elsewhere, so that two
 operands move apart, or one stays while the other moves:
@@ -316,9 +316,9 @@ An element of even index that none follows counts for nothing.
 
 So a product of two quantised tensors is exact: an offset is a zero point, taken away.
 
-With MAC and the multiplier WINDOW the elements of level 0 are a *column*, and the columns of one
-pass over level ``reduction_levels`` and those below it are a *run* (with 5 of them folded, all
-columns are one run).
+With MAC and the multiplier WINDOW the elements of level 0 are a *column*; with ``wide_window``
+those of level 1 too, if that is folded. The columns of one pass over level ``reduction_levels`` and
+those below it are a *run* (with 5 of them folded, all columns are one run).
 An element counts with its low 8 bits, signed. Element e of column n counts three times, with three
 taps of its own:
 
@@ -329,6 +329,8 @@ taps of its own:
 As always there is one result for each iteration of the levels that are not folded: v of the last
 column it visits. The first ``window_skip`` results of each run are not written. So a 3x3 depthwise
 convolution takes 3 cycles a word instead of 9, and 3 cycles for each column at the edges.
+A wider window is the sum of some of three columns each: with ``wide_window``, level 1 goes from one
+to the next. A 5x5 convolution is two of them, 2 columns apart, and takes 10 cycles a word.
 """,
     "store": """
     for z in count_z: for y in count_y: for x in count_x:

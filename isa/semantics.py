@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .footprint import (
     block_bytes,
+    column_elements,
     dram_word_bytes,
     element_words,
     is_window,
@@ -184,7 +185,8 @@ def window_sums(
     factors = taps + low_bits(np.array(instruction.m0), 9)
     products = low_bits(values, 8)[:, None] * factors
     # Runs, columns, elements of a column, taps, lanes.
-    columns = products.reshape(-1, run // extent[0], extent[0], 3, lanes).sum(axis=2)
+    column = column_elements(instruction)
+    columns = products.reshape(-1, run // column, column, 3, lanes).sum(axis=2)
     total = columns[:, :, 2].copy()
     total[:, 1:] += columns[:, :-1, 1]
     total[:, 2:] += columns[:, :-2, 0]

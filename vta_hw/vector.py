@@ -95,7 +95,9 @@ class Vector(wiring.Component):
         folded = Signal(VECTOR_LEVELS)
         m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
         ends = walker.valid & (walker.index_last | ~folded).all()
-        begins, slides, skipped = self._window(m, walker, current, folded, ends)
+        # The first element of a column; of other elements nothing depends on it.
+        column = walker.index_zero[0] & (walker.index_zero[1] | ~(current.wide_window & folded[1]))
+        begins, slides, skipped = self._window(m, walker, current, folded, ends, column)
         if self._config.row_parameters:
             self._row_results(m, walker, current, ends & ~skipped)
             skipped = skipped | current.row.any()
@@ -123,7 +125,8 @@ class Vector(wiring.Component):
         for side in SIDES:
             port = getattr(self, f"{side}_write")
             m.d.comb += port.address.eq(destination[self._latency])
-        self._lanes(m, walker, current, self._settings(m, walker, current, begins, slides))
+        settings = self._settings(m, walker, current, begins, slides, column)
+        self._lanes(m, walker, current, settings)
         return m
 
     def _row_results(self, m: Module, walker: NestWalker, current: Value, ends: Value) -> None:
@@ -154,7 +157,13 @@ class Vector(wiring.Component):
         ]
 
     def _window(
-        self, m: Module, walker: NestWalker, current: Value, folded: Value, ends: Value
+        self,
+        m: Module,
+        walker: NestWalker,
+        current: Value,
+        folded: Value,
+        ends: Value,
+        column: Value,
     ) -> tuple[Value, Value, Value]:
         """Three bits: the element begins a sum; that sum goes on from the columns before; the
         result that it ends is skipped.
@@ -168,7 +177,7 @@ class Vector(wiring.Component):
         m.d.comb += before.eq(Mux(first_group, 0, count))
         with m.If(ends & walker.turn[-1]):
             m.d.sync += count.eq(before + (before != 3))
-        begins = Mux(window, walker.index_zero[0], (walker.index_zero | ~folded).all())
+        begins = Mux(window, column, (walker.index_zero | ~folded).all())
         return begins, window & ~run_begins, window & (before < current.window_skip)
 
     def _issue(self, m: Module, walker: NestWalker) -> Value:
@@ -212,7 +221,13 @@ class Vector(wiring.Component):
         return current
 
     def _settings(
-        self, m: Module, walker: NestWalker, current: Value, begins: Value, slides: Value
+        self,
+        m: Module,
+        walker: NestWalker,
+        current: Value,
+        begins: Value,
+        slides: Value,
+        column: Value,
     ) -> dict[str, list[Value]]:
         """Settings that the lanes of each group share.  They travel with the elements, because
         instructions follow without gaps.
@@ -221,8 +236,6 @@ class Vector(wiring.Component):
         requantized = current.finish == Finish.REQUANTIZE
         shift = Mux(current.finish == Finish.SHIFT, current.shift, 0)
         compares = (current.fold == Fold.MAX) | (current.fold == Fold.MIN)
-        # Windows are handed on from the first element of a column to the next one's.
-        column_goes_on = ~walker.index_zero[0]
         # A row has an m1 of its own.
         second = walker.index_odd & ~current.row.any()
         if not self._config.row_parameters:
@@ -242,7 +255,8 @@ class Vector(wiring.Component):
             "raised": (raised, cycles.chosen),
             "is_mac": (current.fold == Fold.MAC, cycles.multiplied - self._deep),
             "goes_on": (~begins, cycles.multiplied),
-            "column_goes_on": (column_goes_on, cycles.multiplied),
+            # Windows are handed on from the first element of a column to the next one's.
+            "column_goes_on": (~column, cycles.multiplied),
             "handed": (begins & slides, cycles.multiplied),
             "subtracts": (~begins & (current.fold == Fold.SUB), cycles.multiplied),
             "compares": (~begins & compares, cycles.multiplied),

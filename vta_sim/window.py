@@ -17,11 +17,13 @@ def windows(row: Vector, m: Memories) -> None:
     of the folded levels and of the one after them; nothing is before its first column.
     """
     folded, elements, taps_offset = row.reduction_levels, row.extent[0], low_offset(row.m0)
+    wide = row.wide_window and folded > 1
     source_step, tap_step = row.source_stride[1], row.tap_stride[1]
     target_step = level_step(row.destination_stride, folded, 1)
     par_step = level_step(row.par_stride, folded, 1)
     # Of columns before: sums with the second tap, with the first, and with the first one earlier.
     second_before, first_before, first_earlier = splat(0), splat(0), splat(0)
+    first, second, third = splat(0), splat(0), splat(0)
     for i4 in range(row.extent[4]):
         for i3 in range(row.extent[3]):
             for i2 in range(row.extent[2]):
@@ -35,7 +37,8 @@ def windows(row: Vector, m: Memories) -> None:
                 for i1 in range(row.extent[1]):
                     if begins(folded + 1, i1, i2, i3, i4):
                         second_before, first_before, first_earlier = splat(0), splat(0), splat(0)
-                    first, second, third = splat(0), splat(0), splat(0)
+                    if i1 == 0 or not wide:
+                        first, second, third = splat(0), splat(0), splat(0)
                     at, weight = source, tap
                     for _element in range(elements):
                         value = low_bits(read_source(row, m, at), 8)
@@ -46,7 +49,8 @@ def windows(row: Vector, m: Memories) -> None:
                         at += row.source_stride[0]
                         weight += row.tap_stride[0]
                     total = third + second_before + first_earlier
-                    second_before, first_before, first_earlier = second, first, first_before
+                    if i1 == row.extent[1] - 1 or not wide:
+                        second_before, first_before, first_earlier = second, first, first_before
                     written = _group(folded, i1, i2, i3, i4) >= row.window_skip
                     if written and ends(row, folded, i1, i2, i3, i4):
                         write(row, m, target, par, total)

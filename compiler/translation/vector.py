@@ -6,6 +6,7 @@ import numpy as np
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.footprint import (
+    column_elements,
     element_words,
     is_window,
     nest,
@@ -227,11 +228,11 @@ def _windows(state: State, x: Symbols, vector: Vector) -> Symbols:
     factors = taps + low_bits(np.array(vector.m0), 9)
     extent, levels = vector.extent, vector.reduction_levels
     groups, run = (*extent, 1)[levels], int(np.prod(extent[: levels + 1]))
-    lanes = state.config.block
+    lanes, column = state.config.block, column_elements(vector)
 
     def rule(values: Array, factors: Array) -> Array:
         products = balanced(values[:, None] * factors)
-        columns = products.reshape(-1, run // extent[0], extent[0], 3, lanes).sum(axis=2)
+        columns = products.reshape(-1, run // column, column, 3, lanes).sum(axis=2)
         total = columns[:, :, 2].copy()
         total[:, 1:] += columns[:, :-1, 1]
         total[:, 2:] += columns[:, :-2, 0]

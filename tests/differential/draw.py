@@ -341,6 +341,7 @@ class Draw:
                 tap_stride=self.strides(5, "tap_stride0"),
                 tab_address=256 * (15 if self.rng.random() < EDGE else self.integer(0, tables - 1)),
                 window_skip=self.integer(0, 3),
+                wide_window=bool(self.integer(0, 1)),
                 row=self.row(),
             )
             if not _reads_own_writes(vector, self.config):

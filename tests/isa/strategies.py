@@ -125,6 +125,7 @@ def vectors(draw: st.DrawFn) -> Vector:
         tap_stride=draw(_levels(_signed(12), 5)),
         tab_address=256 * draw(st.integers(0, 15)),
         window_skip=draw(_unsigned(2)),
+        wide_window=draw(st.booleans()),
         row=draw(st.sampled_from(Row)),
         act_read_banks=draw(_unsigned(8)),
         act_write_banks=draw(_unsigned(8)),

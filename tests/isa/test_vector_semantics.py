@@ -140,18 +140,21 @@ def test_a_window_sums_three_columns(seed: int, data: st.DataObject) -> None:
         tap_address=draw(st.integers(0, 63)),
         tap_stride=draw(st.tuples(*[steps] * 5)),
         window_skip=draw(st.integers(0, 3)),
+        wide_window=draw(st.booleans()),
     )
     offset = signed(vector.m0, 9)
-    folded, group = vector.extent[1:levels], (*vector.extent, 1)[levels]
+    # Levels of a column.
+    inner = 2 if vector.wide_window and levels > 1 else 1
+    folded, group = vector.extent[inner:levels], (*vector.extent, 1)[levels]
     expected = state.acc.copy()
     for lane in range(TINY.block):
         for outer in nest(vector.extent[levels + 1 :]):
             columns: list[list[int]] = []
             for index in nest((*folded, group)):
-                tail = (*index, *outer)[:4]
+                tail = (*index, *outer)[: 5 - inner]
                 sums = [0, 0, 0]
-                for first in range(vector.extent[0]):
-                    place = (first, *tail)
+                for first in nest(vector.extent[:inner]):
+                    place = (*first, *tail)
                     word = at(vector.source_address, place, vector.source_stride, TINY.act_depth)
                     element = int(state.act[word][lane])
                     tap = at(vector.tap_address, place, vector.tap_stride, TINY.tap_depth) // 4 * 4
@@ -164,7 +167,7 @@ def test_a_window_sums_three_columns(seed: int, data: st.DataObject) -> None:
                 if number < vector.window_skip:
                     continue
                 parts = [columns[-1 - k][2 - k] for k in range(min(3, len(columns)))]
-                still = (0,) * len(folded)
+                still = (0,) * (levels - 1)
                 target = at(
                     vector.destination_address,
                     (*still, *tail[len(folded) :]),

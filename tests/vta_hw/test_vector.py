@@ -89,6 +89,7 @@ def _any_vector(rng: np.random.Generator, operation: Operation, most: int) -> Ve
         tap_stride=integers(-1 << 11, (1 << 11) - 1, LEVELS),
         tab_address=256 * integer(0, 15),
         window_skip=integer(0, 3),
+        wide_window=bool(integer(0, 1)),
     )
 
 

@@ -198,7 +198,9 @@ def _windows(
     """Three taps an element, and the sums of the two columns before."""
     tap = memories.tap
     t = (it["tap_address"] + aside) // 4 * 4
-    wide = elements.shape[0], -1, it["extent0"], elements.shape[2]
+    folded = min(it["reduction_levels"], 1 + it["wide_window"])
+    high = int(np.prod(it.levels("extent")[:folded]))
+    wide = elements.shape[0], -1, high, elements.shape[2]
     columns = [
         (signed(elements, 8) * (tap[(t + j) % len(tap)].astype(np.int64) + offset))
         .reshape(wide)
