@@ -15,8 +15,8 @@ from ...errors import DoesNotFitError
 from .activation_loads import in_long_rows
 from .constants import SCALES, TABLES, DramMap, parameter_words, table_rows
 from .layers.activation import Activation
-from .layers.contraction import TAP_GROUP
 from .layers.definition import LoweredLayer
+from .layers.tap_row import TAP_GROUP
 from .long_moves import MOST
 from .nest import Nest
 from .record import Part

@@ -92,8 +92,10 @@ def compile_partition(
     """
     activations = plan_activations(graph, partition, config.block, config)
     own = config.own_finish
-    raises = config.short_constants
-    layers = tuple(lower(graph, layer, activations, own, raises) for layer in partition.layers)
+    raises, depth = config.short_constants, config.tap_depth
+    layers = tuple(
+        lower(graph, layer, activations, own, raises, depth) for layer in partition.layers
+    )
     if checked:
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))

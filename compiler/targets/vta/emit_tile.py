@@ -81,6 +81,7 @@ def _plain(tile: Tile, windowed: Windowed | None = None) -> Vector:
         fields |= {"tap_address": taps.address, "tap_stride": strides(taps)}
     if windowed:
         fields |= {"multiplier": Multiplier.WINDOW, "window_skip": windowed.skip}
+        fields |= {"wide_window": windowed.wide}
     for name in tile.nest.parameters:
         parameters = tile.operands[name]
         fields |= {"par_address": parameters.address, "par_stride": strides(parameters)[1:]}

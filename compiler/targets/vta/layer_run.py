@@ -12,8 +12,8 @@ from dovetail.isa.frozen import frozen, replace
 from ...loops.expressions import Buffer
 from ...loops.ir import LoopKind
 from .constants import SCALES
-from .layers.contraction import TAP_GROUP, tap_row
 from .layers.definition import LoweredLayer
+from .layers.tap_row import TAP_GROUP, TapRow
 from .nest import Kernel, Loop, Nest
 from .ring import Grant
 from .tensorize import Match, tensorize
@@ -51,7 +51,7 @@ class LayerRun:
         """
         taps, extents = self.constants["taps"], self.layer.kernel.extents
         count = turned_words(self.layer.kernel)
-        places = np.arange(count) % (extents["ky"] * tap_row(extents.get("kx", 1)))
+        places = np.arange(count) % (extents["ky"] * TapRow.of(extents).words)
         turned = np.take(taps, places, axis=1)
         nests = tuple(
             replace(nest, match=nest.match.apart("taps", taps.shape[1], count))
@@ -63,7 +63,7 @@ class LayerRun:
 
     def turn(self, rows: int) -> None:
         """Let the first row that it reads meet row ``rows`` of its taps."""
-        self.offsets["taps"] = rows * tap_row(self.layer.kernel.extents.get("kx", 1))
+        self.offsets["taps"] = rows * TapRow.of(self.layer.kernel.extents).words
 
 
 @frozen
@@ -96,7 +96,7 @@ class TileNest:
 
 def turned_words(kernel: Kernel) -> int:
     """Words of TAP of a block of channels whose rows of taps may begin with any of them."""
-    rows, row = kernel.extents["ky"], tap_row(kernel.extents.get("kx", 1))
+    rows, row = kernel.extents["ky"], TapRow.of(kernel.extents).words
     return -(-(2 * rows - 1) * row // TAP_GROUP) * TAP_GROUP
 
 

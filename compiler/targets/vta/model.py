@@ -9,8 +9,8 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.latency import issue_cycles
 from dovetail.isa.memories import Unit
 
+from .layers.tap_row import WINDOW
 from .nest import Kernel, Nest, Product, Total
-from .sliding import WINDOW
 
 __all__ = [
     "SETUP_CYCLES",

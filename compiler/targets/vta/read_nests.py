@@ -68,7 +68,8 @@ def _tiles(nests: tuple[Nest, ...]) -> tuple[Loop, ...]:
     for loops in zip(*(nest.loops for nest in nests), strict=False):
         first = loops[0]
         folds = any(first.name in nest.reduction for nest in nests)
-        if first.kind is not LoopKind.SERIAL or folds or any(loop != first for loop in loops):
+        tile = first.kind is LoopKind.SERIAL and first.name.endswith(".outer")
+        if not tile or folds or any(loop != first for loop in loops):
             break
         shared.append(first)
     return tuple(shared)

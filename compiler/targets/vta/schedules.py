@@ -22,6 +22,7 @@ from ...schedule.steps.schedule import Schedule
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
 from .layers.row_parameters import LESS, OVER, SQUARES
+from .layers.tap_row import GROUPS
 from .model import slides
 from .nest import Kernel
 from .read_nests import BYTE, HIGH, LOW, read_nests
@@ -231,11 +232,22 @@ def tiled(function: Function, tiling: Tiling) -> Schedule:
             loop = tile if name in tiling.parted else ""
             schedule = schedule.cache_read(name, loop, WHOLE[name], f"{name}.tile")
     serial = {"acc.c"} if tiling.apart and LOW in allocated else set()
+    serial |= {loop for loop in _around(schedule.function, GROUPS) if "c" in loop.split(".")}
     for loop in _inside(schedule.function):
         lane = loop.rpartition(".")[2] in LANES
         kind = LoopKind.VECTOR if lane else LoopKind.HARDWARE
         schedule = schedule.bind(loop, LoopKind.SERIAL if loop in serial else kind)
     return schedule.annotate(outer[0], "tiles", tiling.depth)
+
+
+def _around(function: Function, inner: str) -> list[str]:
+    """The loops around those called ``inner``."""
+    around = (each for each in walk(function.body) if isinstance(each, For))
+    return [
+        each.variable
+        for each in around
+        if any(isinstance(one, For) and one.variable == inner for one in walk(each.body))
+    ]
 
 
 def _inside(function: Function) -> list[str]:

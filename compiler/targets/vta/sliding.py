@@ -3,26 +3,23 @@
 from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.instruction_formats import VECTOR_LEVELS
 
+from .layers.tap_row import TAP_GROUP, WINDOW
 from .operands import Operand, Tile
 
-__all__ = ["WINDOW", "Windowed", "slide"]
-
-WINDOW = 3
-"""Taps that VECTOR applies to an element in one cycle."""
-
-TAP_GROUP = 4
-"""Words of TAP that are read together."""
+__all__ = ["Windowed", "slide"]
 
 
 @frozen
 class Windowed:
     """A tile of windows of columns.
 
-    skip: results at the start of each row that are not written.
+    skip: results at the start of each row that are not written.  wide: whether a column has two
+    levels, so that the windows are wider than three columns.
     """
 
     tile: Tile
     skip: int
+    wide: bool
 
 
 def slide(tile: Tile) -> Windowed | None:
@@ -31,15 +28,16 @@ def slide(tile: Tile) -> Windowed | None:
         for x, for ky, for kx of kw            for x of X + skip, for column of s, for ky
             source[s * x + kx] * taps[kx]  ->      source[first + s * x + column] * three taps
 
-    Only taps have windows; they are the last of a group of four words but one.  None when there is
-    no such level, or more cycles would be needed.
+    Rows of taps may be cut into groups, by a level above the innermost, which stays.  Only taps
+    have windows; they are the last of a group of four words but one.  None when there is no such
+    level, or more cycles would be needed.
     """
     if "taps" not in tile.operands or not tile.folded or tile.nest.makes_row:
         return None
     source, taps = tile.operands["source"], tile.operands["taps"]
     width, step = tile.extents[0], source.strides[0]
     rows = tile.folded.bit_length()
-    if not 1 < width <= WINDOW or taps.strides[0] != 1 or rows > 2 or rows == len(tile.extents):
+    if not 1 < width <= WINDOW or taps.strides[0] != 1 or rows > 3 or rows == len(tile.extents):
         return None
     if any(stride % TAP_GROUP for stride in taps.strides[1:]):
         return None
@@ -72,4 +70,4 @@ def slide(tile: Tile) -> Windowed | None:
     folded = (tile.extents[1:rows] or (1,)) + ((stride,) if stride > 1 else ())
     extents = (*folded, tile.extents[rows] + skip, *tile.extents[rows + 1 :])
     changed = replace(tile, operands=operands, extents=extents, folded=(1 << len(folded)) - 1)
-    return Windowed(changed, skip)
+    return Windowed(changed, skip, rows > 2)

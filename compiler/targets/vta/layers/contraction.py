@@ -23,12 +23,10 @@ from .definition import Array, Definition, Fold, Place, Sums, constant_buffer, n
 from .fixed_sums import folded_bias
 from .image import Image
 from .sparse import WHOLE, Band, find_band
+from .tap_row import GROUPS, TAP_GROUP, WINDOW, cut_row
 from .windows import channel_finish, window_of
 
-__all__ = ["TAP_GROUP", "define_conv", "define_depthwise", "sums_of_products", "tap_row"]
-
-TAP_GROUP = 4
-"""Words of TAP that are read together, from a multiple of as many on."""
+__all__ = ["define_conv", "define_depthwise", "sums_of_products"]
 
 
 def define_conv(graph: Graph, layer: Layer, x: Activation, output: Activation) -> Definition:
@@ -126,15 +124,19 @@ def sums_of_products(
 
 
 def define_depthwise(
-    graph: Graph, layer: Layer, x: Activation, output: Activation, raises: bool
+    graph: Graph, layer: Layer, x: Activation, output: Activation, raises: bool, depth: int
 ) -> Definition:
-    """raises: whether VECTOR takes zero points from inputs, so that no bias has to do it."""
+    """raises: whether VECTOR takes zero points from inputs, so that no bias has to do it.
+
+    depth: words of TAP.
+    """
     node = layer.nodes[0]
     operator = node.operator
     assert isinstance(operator, Conv2d)
     weights, bias = (graph.constants[name] for name in node.inputs[1:3])
     _, kernel_h, kernel_w, _ = weights.shape
-    row, first = tap_row(kernel_w), max(0, 3 - kernel_w)
+    cut = cut_row(operator, (kernel_h, kernel_w), output.width, depth)
+    row, first = cut.words, max(0, WINDOW - cut.width)
     count = -(-kernel_h * row // TAP_GROUP) * TAP_GROUP
     # A single pixel waits for its parameters and taps, not for VECTOR.
     single = kernel_h == kernel_w == output.height == output.width == 1
@@ -143,7 +145,8 @@ def define_depthwise(
         raised, row, first, count = -operator.zero_point, 1, 0, 1
     padded = np.full((x.blocks * x.lanes, count), operator.weight_zero_point, np.int8)
     rows = padded[:, : kernel_h * row].reshape(-1, kernel_h, row)
-    rows[x.channel_places, :, first : first + kernel_w] = weights[..., 0]
+    places = x.channel_places[:, None, None], np.arange(kernel_h)[:, None]
+    rows[*places, first + cut.places(kernel_w)] = weights[..., 0]
     padded[:, : kernel_h * row] = rows.reshape(len(padded), -1)
     taps = padded.reshape(x.blocks, x.lanes, count).transpose(0, 2, 1)
     if raised and (taps == taps[:1]).all():
@@ -155,22 +158,22 @@ def define_depthwise(
 
     def value(place: Place) -> Expr:
         block_of = place.c if len(taps) > 1 else Constant(0, DType.INT64)
-        tap = Load(buffer, (block_of, Variable("ky") * row + Variable("kx") + first, place.l))
-        source = window_of(x, place, operator.strides, (top, left), operator.dilations)
+        column: Expr = Variable("kx")
+        word = Variable("ky") * row + column + first
+        if cut.groups > 1:
+            word, column = (
+                each + Variable(GROUPS) * step
+                for each, step in ((word, row // cut.groups), (column, cut.step))
+            )
+        tap = Load(buffer, (block_of, word, place.l))
+        source = window_of(x, place, operator.strides, (top, left), operator.dilations, column)
         return _product(source, tap, -operator.weight_zero_point, raised)
 
-    fold = Fold((("ky", kernel_h), ("kx", kernel_w)), BinaryFunction.ADD, 0)
+    groups = ((GROUPS, cut.groups),) if cut.groups > 1 else ()
+    fold = Fold((("ky", kernel_h), *groups, ("kx", cut.width)), BinaryFunction.ADD, 0)
     macs = output.height * output.width * output.channels * kernel_h * kernel_w
     constants["taps"] = np.ascontiguousarray(taps)
     return Definition(value, finish, fold, None, constants, macs)
-
-
-def tap_row(kernel_w: int) -> int:
-    """Words of TAP from a row of ``kernel_w`` taps to the next.
-
-    Rows of up to three taps are the last but one of four words, which are read together.
-    """
-    return max(kernel_w, TAP_GROUP)
 
 
 def _product(source: Load, weight: Load, offset: int, raised: int = 0) -> Expr:

@@ -26,7 +26,6 @@ from ..nest import OWN_FINISH
 from ..operators import AnyAdd
 from ..passes.fuse import Layer
 from ..passes.split_groups import is_depthwise
-from ..sliding import WINDOW
 from .activation import Activation
 from .contraction import define_conv, define_depthwise
 from .definition import (
@@ -47,6 +46,7 @@ from .row_norm import lower_row_norm
 from .row_products import define_row_products
 from .row_softmax import lower_row_softmax
 from .scaled_sum import lower_scaled_sum
+from .tap_row import WINDOW
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -61,11 +61,12 @@ def lower(
     activations: dict[str, Activation],
     own: OwnFinish | None = None,
     raises: bool = False,
+    depth: int = 0,
 ) -> LoweredLayer:
     """The loop program of ``layer``.
 
     own: the finish of the configuration, which stands for tables that it computes.  raises: whether
-    VECTOR takes zero points from what it multiplies with taps.
+    VECTOR takes zero points from what it multiplies with taps.  depth: words of TAP.
     Raises UnsupportedOperatorError when the accelerator cannot run its operator.
     """
     inputs = tuple(activations[name] for name in layer.inputs)
@@ -83,7 +84,7 @@ def lower(
         return lower_scaled_sum(graph, layer, x, inputs[1], output)
     match operator:
         case Conv2d() if _by_taps(graph, layer, operator, x, output):
-            definition = define_depthwise(graph, layer, x, output, raises)
+            definition = define_depthwise(graph, layer, x, output, raises, depth)
         case Conv2d():
             definition = define_conv(graph, layer, x, output)
         case RowProducts():

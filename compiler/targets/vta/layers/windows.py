@@ -18,6 +18,8 @@ from .fixed_sums import parameters_of
 __all__ = ["channel_finish", "define_average", "define_max", "finish_of", "window_of"]
 
 Finish = Callable[[Expr, Place], Expr]
+COLUMN = Variable("kx")
+"""Column of a window, where one loop goes over all of them."""
 
 
 def window_of(
@@ -26,11 +28,12 @@ def window_of(
     strides: tuple[int, int],
     before: tuple[int, int],
     dilations: tuple[int, int] = (1, 1),
+    column: Expr = COLUMN,
 ) -> Load:
-    """The element of the window at ``place`` that the loops ``ky`` and ``kx`` are at."""
+    """The element of the window at ``place`` that the loop ``ky`` and ``column`` are at."""
     (sy, sx), (top, left), (dy, dx) = strides, before, dilations
     row = place.y * sy + Variable("ky") * dy - top
-    return x.at(place.c, row, place.x * sx + Variable("kx") * dx - left, place.l)
+    return x.at(place.c, row, place.x * sx + column * dx - left, place.l)
 
 
 def define_max(pool: MaxPool2d, x: Activation) -> Definition:

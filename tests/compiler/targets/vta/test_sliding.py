@@ -43,27 +43,37 @@ function "dw"
 NEST = read_nests(parse(PROGRAM)).nests[0]
 
 
-def depthwise(kernel: tuple[int, int], stride: int, size: tuple[int, int], first: int) -> Tile:
-    """Two blocks of ``size`` results from rows of words that begin at ``first``."""
+def depthwise(
+    kernel: tuple[int, int], stride: int, size: tuple[int, int], first: int, groups: int = 1
+) -> Tile:
+    """Blocks of ``size`` results from rows of words that begin at ``first``: two of them, or one
+    where rows of taps are cut into ``groups``, 2 columns apart.
+    """
     (height, width), (rows, columns) = kernel, size
-    line = stride * columns + width + 2
+    line = stride * columns + width + 2 * groups
     plane = line * (stride * rows + height)
-    folded = (width, height) if height > 1 else (width,)
+    # Extents and strides of source and taps.
+    levels = ((width, 1, 1), (groups, 2, 4), (height, line, 4 * groups))
+    folded, source, taps = zip(*(level for level in levels if level[0] > 1), strict=True)
+    blocks = (2,) if groups == 1 else ()
+    still = (0,) * len(folded)
     strides = {
-        "source": ((1, line)[: len(folded)], (stride, stride * line, plane)),
-        "taps": ((1, 4)[: len(folded)], (0, 0, 4 * height)),
-        "target": ((0, 0)[: len(folded)], (1, columns, rows * columns)),
-        "bias": ((0, 0)[: len(folded)], (0, 0, 1)),
-        "scale": ((0, 0)[: len(folded)], (0, 0, 1)),
+        "source": (source, (stride, stride * line, plane)),
+        "taps": (taps, (0, 0, 4 * height)),
+        "target": (still, (1, columns, rows * columns)),
+        "bias": (still, (0, 0, 1)),
+        "scale": (still, (0, 0, 1)),
     }
     starts = {"source": first, "taps": 8 + 3 - width, "target": 1024, "bias": 2, "scale": 2}
     scopes = {"source": Scope.ACT, "target": Scope.ACT, "taps": Scope.TAP}
     operands = {
-        name: Operand(scopes.get(name, Scope.PAR), starts[name], (*inner, *outer))
+        name: Operand(
+            scopes.get(name, Scope.PAR), starts[name], (*inner, *outer[: 2 + len(blocks)])
+        )
         for name, (inner, outer) in strides.items()
     }
     mask = (1 << len(folded)) - 1
-    return Tile(NEST, operands, (*folded, columns, rows, 2), mask, False, None)
+    return Tile(NEST, operands, (*folded, columns, rows, *blocks), mask, False, None)
 
 
 def after(instruction: Vector, width: int) -> np.ndarray:
@@ -82,22 +92,24 @@ def after(instruction: Vector, width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 5])
-@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize(("width", "groups"), [(2, 1), (3, 1), (3, 2), (3, 3)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_windows_give_the_words_of_single_taps(
-    monkeypatch: pytest.MonkeyPatch, height: int, width: int, stride: int
+    monkeypatch: pytest.MonkeyPatch, height: int, width: int, groups: int, stride: int
 ) -> None:
     columns = 6
-    tile = depthwise((height, width), stride, (4, columns), 40)
+    tile = depthwise((height, width), stride, (4, columns), 40, groups)
     found = emit_tile.vector_of(tile)
     assert found.multiplier is Multiplier.WINDOW or (width, stride) == (2, 2)
+    assert found.wide_window == (height > 1 and groups > 1)
     monkeypatch.setattr(emit_tile, "slide", lambda tile: None)
     plain = emit_tile.vector_of(tile)
     assert plain.multiplier is Multiplier.TAP
     assert np.array_equal(after(found, width), after(plain, width))
     lead = {(2, 1): 1, (3, 1): 2, (3, 2): 1}.get((width, stride))
     if lead is not None:
-        assert prod(found.extent) == height * stride * (columns + lead) * 4 * 2
+        blocks = 2 if groups == 1 else 1
+        assert prod(found.extent) == height * groups * stride * (columns + lead) * 4 * blocks
 
 
 def test_what_has_no_window_stays_as_it_is() -> None:
