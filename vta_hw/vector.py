@@ -95,9 +95,7 @@ class Vector(wiring.Component):
         folded = Signal(VECTOR_LEVELS)
         m.d.comb += folded.eq((1 << current.reduction_levels) - 1)
         ends = walker.valid & (walker.index_last | ~folded).all()
-        # The first element of a column; of other elements nothing depends on it.
-        column = walker.index_zero[0] & (walker.index_zero[1] | ~(current.wide_window & folded[1]))
-        begins, slides, skipped = self._window(m, walker, current, folded, ends, column)
+        begins, slides, skipped = self._window(m, walker, current, folded, ends)
         if self._config.row_parameters:
             self._row_results(m, walker, current, ends & ~skipped)
             skipped = skipped | current.row.any()
@@ -125,8 +123,7 @@ class Vector(wiring.Component):
         for side in SIDES:
             port = getattr(self, f"{side}_write")
             m.d.comb += port.address.eq(destination[self._latency])
-        settings = self._settings(m, walker, current, begins, slides, column)
-        self._lanes(m, walker, current, settings)
+        self._lanes(m, walker, current, self._settings(m, walker, current, begins, slides))
         return m
 
     def _row_results(self, m: Module, walker: NestWalker, current: Value, ends: Value) -> None:
@@ -157,13 +154,7 @@ class Vector(wiring.Component):
         ]
 
     def _window(
-        self,
-        m: Module,
-        walker: NestWalker,
-        current: Value,
-        folded: Value,
-        ends: Value,
-        column: Value,
+        self, m: Module, walker: NestWalker, current: Value, folded: Value, ends: Value
     ) -> tuple[Value, Value, Value]:
         """Three bits: the element begins a sum; that sum goes on from the columns before; the
         result that it ends is skipped.
@@ -177,6 +168,7 @@ class Vector(wiring.Component):
         m.d.comb += before.eq(Mux(first_group, 0, count))
         with m.If(ends & walker.turn[-1]):
             m.d.sync += count.eq(before + (before != 3))
+        column = _column_begins(walker, current)
         begins = Mux(window, column, (walker.index_zero | ~folded).all())
         return begins, window & ~run_begins, window & (before < current.window_skip)
 
@@ -221,13 +213,7 @@ class Vector(wiring.Component):
         return current
 
     def _settings(
-        self,
-        m: Module,
-        walker: NestWalker,
-        current: Value,
-        begins: Value,
-        slides: Value,
-        column: Value,
+        self, m: Module, walker: NestWalker, current: Value, begins: Value, slides: Value
     ) -> dict[str, list[Value]]:
         """Settings that the lanes of each group share.  They travel with the elements, because
         instructions follow without gaps.
@@ -236,6 +222,8 @@ class Vector(wiring.Component):
         requantized = current.finish == Finish.REQUANTIZE
         shift = Mux(current.finish == Finish.SHIFT, current.shift, 0)
         compares = (current.fold == Fold.MAX) | (current.fold == Fold.MIN)
+        # Windows are handed on from the first element of a column to the next one's.
+        column_goes_on = ~_column_begins(walker, current)
         # A row has an m1 of its own.
         second = walker.index_odd & ~current.row.any()
         if not self._config.row_parameters:
@@ -255,8 +243,7 @@ class Vector(wiring.Component):
             "raised": (raised, cycles.chosen),
             "is_mac": (current.fold == Fold.MAC, cycles.multiplied - self._deep),
             "goes_on": (~begins, cycles.multiplied),
-            # Windows are handed on from the first element of a column to the next one's.
-            "column_goes_on": (~column, cycles.multiplied),
+            "column_goes_on": (column_goes_on, cycles.multiplied),
             "handed": (begins & slides, cycles.multiplied),
             "subtracts": (~begins & (current.fold == Fold.SUB), cycles.multiplied),
             "compares": (~begins & compares, cycles.multiplied),
@@ -362,6 +349,12 @@ class Vector(wiring.Component):
             small.append(looked_up)
             wide.append(kept)
         m.d.comb += [self.act_write.data.eq(Cat(*small)), self.acc_write.data.eq(Cat(*wide))]
+
+
+def _column_begins(walker: NestWalker, instruction: Value) -> Value:
+    """True for the first element of a column."""
+    wide = instruction.wide_window & (instruction.reduction_levels != 1)
+    return walker.index_zero[0] & (walker.index_zero[1] | ~wide)
 
 
 def _is_pair(instruction: Value) -> Value:
