@@ -34,7 +34,7 @@ class TapRow:
 
     @staticmethod
     def of(extents: Mapping[str, int]) -> "TapRow":
-        """That of a layer whose loops have these iterations."""
+        """The row of a layer whose loops have these iterations."""
         return TapRow(extents.get(GROUPS, 1), extents.get("kx", 1))
 
     @property

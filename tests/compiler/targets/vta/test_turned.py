@@ -20,7 +20,7 @@ from tests.end_to_end.models import Network
 from .test_cascade import SMALL, assert_rows_are_there
 from .test_stream import assert_exact, lowered
 
-ROOMY = replace(SMALL, name="roomy", act_depth=8192)
+ROOMY = replace(SMALL, name="roomy", act_depth=8192, tap_depth=512)
 
 
 def expanded(kernel: int = 3, stride: int = 1, first: int = 1, pad: int = 1) -> onnx.ModelProto:
