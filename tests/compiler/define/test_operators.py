@@ -1,8 +1,11 @@
 """Definitions of all operators, and of the groups of networks: serial loops that mean the same."""
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -29,10 +32,16 @@ from dovetail.compiler.graph.operators.windows import WindowArgMax, WindowFuncti
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.loops.interpreter import interpret
 from dovetail.compiler.loops.ir import For, Function, Invoke, LoopKind
+from dovetail.compiler.loops.text import to_text
 from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
+from tests.kept import check_kept
 
 from .operators import CASES, Case
+
+KEPT = Path(__file__).with_name("kept_loops.json")
+"""Statements of each definition by kind, and the checksum of its text: loops that do more work than
+they need give the right values too."""
 
 MIN, MAX = ReduceFunction.MIN, ReduceFunction.MAX
 
@@ -49,8 +58,8 @@ def test_every_operator_has_a_case() -> None:
     assert {type(operator) for operator, _ in CASES} == {*ANCHORS, *ELEMENTS}
 
 
-def compare(operator: TensorOperator, arrays: Sequence[Any]) -> None:
-    """Compare the loops of a definition with the operator's meaning."""
+def compare(operator: TensorOperator, arrays: Sequence[Any]) -> Function:
+    """Compare the loops of a definition with the operator's meaning; the loops."""
     builder = GraphBuilder()
     names = [
         builder.input(f"x{n}", TensorType(np.shape(array), str(np.asarray(array).dtype)))
@@ -69,11 +78,18 @@ def compare(operator: TensorOperator, arrays: Sequence[Any]) -> None:
     results = dict(zip(definition.outputs, found.values(), strict=True))
     for name, expected in zip(outputs, operator.evaluate(list(arrays)), strict=True):
         np.testing.assert_allclose(results[name], expected, rtol=1e-4, atol=1e-5)
+    return function
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: type(case[0]).__name__)
-def test_a_definition_is_plain_and_means_what_numpy_says(case: Case) -> None:
-    compare(*case)
+def test_a_definition_is_plain_and_means_what_numpy_says(
+    case: Case, request: pytest.FixtureRequest
+) -> None:
+    function = compare(*case)
+    counts = Counter(type(each).__name__ for each in walk(function.body))
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+    text = f"{kinds}; {crc32(to_text(function).encode()):08x}"
+    check_kept(KEPT, request.node.callspec.id, text)
 
 
 ODD = np.array([1, np.nan, 3, np.inf, -np.inf, -0.0, 2, 3, np.nan, -2, 0, 3], np.float32)
