@@ -16,10 +16,13 @@ from dovetail.compiler.front.table import open_model
 from dovetail.compiler.front.torch.source import TorchModel
 from dovetail.compiler.graph.passes.integer_layers.recognition import recognise
 from dovetail.runtime.session import run
+from tests.kept import check_kept
+from tests.kept_forms import form
 
 from .mutate import packed, unpacked
 
 FOLDER = Path(__file__).parent / "models"
+KEPT = Path(__file__).with_name("kept_forms.json")
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 PLAIN = ("pictures", "pictures_core", "regions", "sequences", "words", "words_core")
 
@@ -53,6 +56,7 @@ def test_a_program_gives_the_results_of_torch(name: str) -> None:
         assert own.dtype == torchs.dtype
         np.testing.assert_allclose(own, torchs, **CLOSE)
     assert "torch" not in sys.modules
+    check_kept(KEPT, name, form(model.to_graph().graph))
 
 
 def test_names_inside_a_region_are_its_own(tmp_path: Path) -> None:
