@@ -44,6 +44,7 @@ from .passes.fixed_averages import FIXED_AVERAGES
 from .passes.fuse import Partition, fuse
 from .passes.halves import TwoHalves
 from .passes.head_lanes import HeadLanes
+from .passes.long_windows import LongWindows
 from .passes.move_pixels import MovePixels
 from .passes.narrow_limits import NarrowLimits
 from .passes.own_borders import OwnBorders
@@ -113,6 +114,7 @@ def _shapes(lanes: int, act_words: int = 0, longest: int = ANY) -> tuple[Pass[Gr
     return (
         *(FIXED_AVERAGES, REAL_FINISHES, EXACT_SUMS, CONSTANT_CHANNELS),
         *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
+        LongWindows(lanes),
         *(SHARED_HEADS, CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
         *(TurnedRows(lanes, longest), ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(longest), HeadLanes(lanes), SharedRows()),
