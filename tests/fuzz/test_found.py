@@ -58,3 +58,12 @@ def test_a_graph_may_be_called_what_is_no_text() -> None:
     model.ParseFromString(model.SerializeToString().replace(b"name", b"n\xfeme"))
     with pytest.raises(CompilerError, match="compile it for cpu"):
         compile(model, "vta:tiny")
+
+
+def test_a_tensor_larger_than_memory_takes_none() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> name (uint8[2] x) => (uint8[n] y) '
+        "{ k = Constant <value = int64[1] {17179869184}> () y = Tile (x, k) }"
+    )
+    with pytest.raises(CompilerError, match="compile it for cpu"):
+        compile(model, "vta:tiny")

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx import table as onnx_table
 from dovetail.compiler.front.source import Imported, InputSignature
-from dovetail.compiler.front.table import open_model
+from dovetail.compiler.front.stored import StoredModel
+from dovetail.compiler.front.table import open_model, store_model
 from dovetail.compiler.front.tflite import table as tflite_table
 from dovetail.compiler.front.torch import table as torch_table
 from dovetail.compiler.graph.ir import GraphBuilder
@@ -63,6 +66,17 @@ def test_its_errors_are_the_users() -> None:
 def test_a_missing_file_is_said_to_be_missing() -> None:
     with pytest.raises(ModelError, match="no model file"):
         open_model("there/is/none.onnx")
+
+
+def test_a_model_is_stored_as_the_front_end_reads_it(tmp_path: Path) -> None:
+    """What no suffix tells is ONNX, as ``open_model`` takes it."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[2] x) => (float[2] y) { y = Abs (x) }'
+    )
+    for name in ("model.onnx", "model", "model.bin"):
+        onnx.save(model, tmp_path / name)
+        stored = store_model(tmp_path / name)
+        assert stored == StoredModel(".onnx", model.SerializeToString())
 
 
 @pytest.mark.parametrize("table", [onnx_table, tflite_table, torch_table])

@@ -12,6 +12,7 @@ are, if their results are not parts themselves; nor does the host, which takes t
 outputs from anywhere.  Each node is visited once, so the pass ends.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,7 +47,7 @@ class _Layout:
     """
 
     root: str
-    lanes: tuple[int, ...]
+    lanes: Sequence[int]
     base: str
     first: int = 0
 
@@ -148,7 +149,7 @@ class _Aligning:
 
     def side_by_side(self, name: str) -> _Layout:
         """The layout of a tensor without gaps that is part of no other."""
-        return _Layout(name, tuple(range((1, *self.graph.types[name].shape)[-1])), name)
+        return _Layout(name, range((1, *self.graph.types[name].shape)[-1]), name)
 
     def sliced(self, node: Node) -> _Layout:
         """Places of a slice's channels."""
