@@ -161,7 +161,7 @@ def _used_up(where: str, what: str, name: str, allowed: int) -> CompileLimitErro
 def _resident_bytes() -> int:
     """Memory of this process; of systems without ``/proc`` the most it ever had."""
     try:
-        return int(RESIDENT.read_text().split()[1]) * PAGE_BYTES
+        return int(RESIDENT.read_bytes().split()[1]) * PAGE_BYTES
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
