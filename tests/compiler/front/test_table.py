@@ -69,7 +69,7 @@ def test_a_missing_file_is_said_to_be_missing() -> None:
 
 
 def test_a_model_is_stored_as_the_front_end_reads_it(tmp_path: Path) -> None:
-    """What no suffix tells is ONNX, as ``open_model`` takes it."""
+    """A file whose suffix tells nothing is ONNX, as ``open_model`` takes it."""
     model = onnx.parser.parse_model(
         '<ir_version: 9, opset_import: ["": 18]> m (float[2] x) => (float[2] y) { y = Abs (x) }'
     )
