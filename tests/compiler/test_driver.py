@@ -33,9 +33,10 @@ STEPS = (
     *("split_transposed", "fold_pads", "fold_lookups", "eliminate_dead"),
     *("fixed_averages", "real_finishes", "exact_sums", "constant_channels", "raise_transposes"),
     *("across_channels", "split_bands", "drop_taps", "pad_pixels"),
+    "long_windows",
     *("shared_heads", "cached_attention", "differences", "split_products"),
     *("turned_rows", "rows_to_pixels", "channel_tables"),
-    *("dense_to_conv", "move_pixels", "head_lanes"),
+    *("dense_to_conv", "move_pixels", "head_lanes", "shared_rows"),
     *(
         "split_groups",
         "two_halves",

@@ -1,10 +1,11 @@
 """Rows of a depthwise kernel's taps in TAP, cut into groups of three where VECTOR is faster so."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dovetail.isa.frozen import frozen
 
 from ....graph.operators.integer.products import Conv2d
 
@@ -20,7 +21,7 @@ WINDOW = 3
 """Taps that VECTOR applies to an element in one cycle, those of neighbouring columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TapRow:
     """One row of taps, as ``groups`` of ``width`` neighbouring columns.
 
