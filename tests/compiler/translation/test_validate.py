@@ -31,7 +31,8 @@ def varied(seed: int) -> onnx.ModelProto:
     """Every kind of layer: windows, sums and products of two, tables, pools, moved pixels."""
     net = Network(np.random.default_rng(seed))
     x = net.conv(net.input(3, 8, 8), 12, pads=(1, 1, 1, 1), activation="Relu")
-    y = net.unary(net.conv(x, 12, pads=(1, 1, 1, 1), depthwise=True), "HardSwish")
+    y = net.conv(x, 12, (3, 5), pads=(1, 2, 1, 2), depthwise=True)
+    y = net.unary(y, "HardSwish")
     x = net.add(net.conv(y, 12, (1, 1)), x, relu=True)
     gate = net.unary(net.conv(net.global_average(x), 12, (1, 1)), "Sigmoid")
     x = net.multiply(x, gate)
