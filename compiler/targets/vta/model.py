@@ -27,7 +27,7 @@ __all__ = [
 def issue_counts(kernel: Kernel, config: HardwareConfig) -> dict[Unit, int]:
     """Cycles in which GEMM and VECTOR issue the iterations of all loops but the lanes, at least.
 
-    In windows of taps (``sliding``) all taps of a row count as one iteration.
+    In windows (``sliding``) all taps of a row, or of a group of it, count as one iteration.
     """
     return _cycles(kernel, config, sums=PAIR)
 

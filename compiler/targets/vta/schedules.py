@@ -232,6 +232,7 @@ def tiled(function: Function, tiling: Tiling) -> Schedule:
             loop = tile if name in tiling.parted else ""
             schedule = schedule.cache_read(name, loop, WHOLE[name], f"{name}.tile")
     serial = {"acc.c"} if tiling.apart and LOW in allocated else set()
+    # Groups of taps have the level that channel blocks have elsewhere.
     serial |= {loop for loop in _around(schedule.function, GROUPS) if "c" in loop.split(".")}
     for loop in _inside(schedule.function):
         lane = loop.rpartition(".")[2] in LANES
