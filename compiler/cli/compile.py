@@ -136,8 +136,11 @@ def compile_command(
         options = replace(options, records=record_paths(records), batch=batch, effort=effort)
         options = replace(options, precision=Precision(precision), gpu=gpu)
         options = replace(options, look=lambda where: tell(f"compiling {model.name}: {where}"))
-        source = block_model(model, tokens) if tokens else model
-        module = compile_model(source, target, options, read_dimensions(dims))
+        sizes = read_dimensions(dims)
+        if tokens:
+            module = compile_model(block_model(model, tokens, dims=sizes), target, options)
+        else:
+            module = compile_model(model, target, options, sizes)
     require_cpu_code({part.target for part in module.parts})
     module.save(output)
     note_own(output)

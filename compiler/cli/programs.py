@@ -91,19 +91,24 @@ def open_blocks(
     from ..options import CompileOptions
 
     options = CompileOptions.from_environment()
-    return compile_model(block_model(model, int(given), named), target, options, dims)
+    return compile_model(block_model(model, int(given), named, dims), target, options)
 
 
-def block_model(model: Path, tokens: int, named: "Named | None" = None) -> object:
+def block_model(
+    model: Path,
+    tokens: int,
+    named: "Named | None" = None,
+    dims: Mapping[str, int] | None = None,
+) -> object:
     """A decoder's model, ONNX's own object, as one that reads so many tokens.
 
-    named: what its tensors are for, where their names do not say it.
+    named: what its tensors are for, where their names do not say it.  dims: of the decoder.
     Raises ModelError for a file that is not ONNX, and where the model is not a decoder.
     """
     from ..front.onnx.prompts.model import prompt_model
     from ..front.onnx.source import SourceModel
 
-    return prompt_model(SourceModel.load(model).proto, tokens, named)
+    return prompt_model(SourceModel.load(model).bind(dims or {}).proto, tokens, named)
 
 
 def opening(path: Path) -> str:

@@ -21,8 +21,8 @@ Array = NDArray[Any]
 class Blocks:
     """A session of the model that ``dovetail compile --tokens`` makes of a decoder.
 
-    It takes the decoder's token, position and caches, of ``size`` tokens at once and with fewer
-    positions of the caches, ``past``; its outputs are the decoder's new rows, of each token.
+    It takes the decoder's token, position, mask and caches, of ``size`` tokens at once and with
+    fewer positions of the caches, ``past``; its outputs are the decoder's new rows, of each token.
     """
 
     def __init__(self, session: Session, decoder: Session, roles: Roles) -> None:
@@ -38,13 +38,14 @@ class Blocks:
         axis = roles.caches[0].axis
         self.size = token.shape[0] if token and token.shape else 0
         self.past = first.shape[axis] if first and len(first.shape) > axis else 0
-        inputs = [_several(each, self.size) for each in (roles.token, roles.position) if each]
+        each_token = (roles.token, roles.position, roles.mask)
+        inputs = [_several(each, self.size) for each in each_token if each]
         for each in roles.caches:
             shape = list(each.past.shape)
             shape[each.axis] = self.past
             inputs.append(TensorSignature(each.past.name, tuple(shape), each.past.dtype))
         outputs = [
-            TensorSignature(each.new.name, (self.size, *each.new.shape), each.new.dtype)
+            TensorSignature(each.new.name, (self.size, *each.row), each.new.dtype)
             for each in roles.caches
         ]
         wanted = [{each.name: each for each in both} for both in (inputs, outputs)]
@@ -78,6 +79,10 @@ class Blocks:
             if tensor is not None:
                 shape = (self.size, *tensor.shape[1:])
                 found[tensor.name] = np.array(values, tensor.dtype).reshape(shape)
+        if roles.mask is not None:
+            seen = np.stack([roles.seen(int(place)) for place in places])
+            shape = (self.size, *roles.mask.shape[1:])
+            found[roles.mask.name] = seen.astype(roles.mask.dtype).reshape(shape)
         for each in roles.caches:
             rows = np.moveaxis(caches[each.past.name], each.axis, 0)[: self.past]
             found[each.past.name] = np.ascontiguousarray(np.moveaxis(rows, 0, each.axis))

@@ -50,6 +50,13 @@ class Cache:
         size = self.past.shape[self.axis]
         return None if size < 0 else size
 
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The shape of what a run adds: of ``new``, but one position where that has them all."""
+        if self.update is not Update.LAST:
+            return self.new.shape
+        return (*self.new.shape[: self.axis], 1, *self.new.shape[self.axis + 1 :])
+
     def empty(self) -> NDArray[Any]:
         """The cache before the first run: zeros, or no positions where the axis is open."""
         return np.zeros([max(size, 0) for size in self.past.shape], self.past.dtype)

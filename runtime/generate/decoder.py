@@ -122,16 +122,6 @@ class Decoder:
                 found[tensor.name] = np.full([1] * len(tensor.shape), value, tensor.dtype)
         if roles.mask is not None:
             shape = [1] * (len(roles.mask.shape) - 1)
-            found[roles.mask.name] = self._mask().astype(roles.mask.dtype).reshape(*shape, -1)
+            seen = roles.seen(self.position).astype(roles.mask.dtype)
+            found[roles.mask.name] = seen.reshape(*shape, -1)
         return found
-
-    def _mask(self) -> Array:
-        """bool[length]: the positions that there are, this one included."""
-        assert self.roles.mask is not None
-        length, capacity = self.roles.mask.shape[-1], self.roles.capacity
-        if length < 0:
-            return np.ones(self.position + 1, bool)
-        mask = np.arange(length) < self.position
-        # Behind the cache's positions where the model puts the new one there, else among them.
-        mask[capacity if length != capacity else self.position] = True
-        return mask

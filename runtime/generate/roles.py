@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from dataclasses import field
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dovetail.isa.frozen import frozen
 
 from ..errors import ModuleError
@@ -59,6 +62,19 @@ class Roles:
         """Positions that all caches hold; None for any number."""
         sizes = [each.size for each in self.caches if each.size is not None]
         return min(sizes, default=None)
+
+    def seen(self, position: int) -> NDArray[np.bool_]:
+        """The positions that there are for the token at ``position``, its own included: bool, as
+        long as the mask, or, where its length is open, ``position + 1``.
+        """
+        assert self.mask is not None
+        length, capacity = self.mask.shape[-1], self.capacity
+        if length < 0:
+            return np.ones(position + 1, bool)
+        seen = np.arange(length) < position
+        # Behind the cache's positions where the model puts the new one there, else among them.
+        seen[capacity if length != capacity else position] = True
+        return seen
 
 
 def find_roles(

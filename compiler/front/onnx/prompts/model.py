@@ -6,13 +6,15 @@ values of all tokens are joined with the cache at once, and each token sees thos
     past [.., N, ..]              ->  past [.., N + 1 - T, ..]
     Concat(past, new)             ->  Concat(past, new of all T tokens)
     f(mask [N + 1])               ->  f(the mask of each token, its places as they are now)
-    token, position [1]           ->  [T];  new rows [..]  ->  [T, ..];  no logits
+    token, position [1]           ->  [T];  a given mask [1, N + 1]  ->  [T, N + 1]
+    new rows [..]                 ->  [T, ..], also where the decoder gives the cache and its row
+    logits                        ->  none
 
 A row of scores has N + 1 places as before, as many of them masked; so sums over it, as that of a
 softmax, are those of the decoder.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -24,7 +26,7 @@ from dovetail.runtime.tensors import TensorSignature
 
 from ....errors import ModelError
 from ..element_types import element_type
-from .places import Emitter
+from .places import Emitter, Spread
 from .rules import Rules
 from .slots import Slots
 
@@ -67,29 +69,42 @@ class _Spreading:
         types = [*inferred.value_info, *inferred.input, *inferred.output]
         shapes = {each.name: _shape(each) for each in types}
         shapes |= {name: value.shape for name, value in constants.items()}
-        outputs = frozenset(each.name for each in inferred.output)
-        rules = Rules(emitter, slots, shapes, constants, outputs)
-        for tensor in filter(None, (roles.token, roles.position)):
+        # The names of outputs are for those of the new model.
+        within = {each.name: emitter.name(f"{each.name}_tokens") for each in inferred.output}
+        shapes |= {within[each.name]: _shape(each) for each in inferred.output}
+        rules = Rules(emitter, slots, shapes, constants)
+        for tensor in filter(None, (roles.token, roles.position, roles.mask)):
             rules.given(tensor.name, tensor.shape)
         for cache in roles.caches:
             rules.cached[cache.past.name] = cache.axis
         for node in inferred.node:
+            for names in (node.input, node.output):
+                names[:] = [within.get(name, name) for name in names]
             rules.add(node)
-        return self._build(roles, rules, inputs, inferred)
+        new = {each.new.name: rules.of(within[each.new.name]) for each in roles.caches}
+        return self._build(roles, rules, inputs, inferred, new)
 
     def _slots(self, roles: Roles) -> Slots:
         """Raises ModelError for a decoder of another form."""
         size = roles.capacity
-        if roles.mask is not None or roles.position is None or size is None:
+        if size is None:
             raise ModelError(
-                "a decoder whose mask is given, or whose caches grow; required one that makes its "
-                "mask from the position, over caches of fixed length"
+                "a decoder whose caches grow; required caches of fixed length: --dim NAME=SIZE"
             )
-        if any(each.update is not Update.ROW for each in roles.caches):
-            raise ModelError("a decoder that gives whole caches; required one that gives new rows")
+        if any(each.update is Update.WHOLE for each in roles.caches):
+            raise ModelError(
+                "a decoder that gives caches of the length that it takes; required one that gives "
+                "new rows, or the cache and a new row behind it"
+            )
+        if roles.mask is not None and roles.mask.shape != (1, size + 1):
+            raise ModelError(
+                f"a mask {roles.mask}; required [1, {size + 1}], with the new position behind "
+                "the cache's"
+            )
         if self.tokens > size:
             raise ModelError(f"blocks of {self.tokens} tokens, and caches of {size}")
-        return Slots(self.tokens, size, roles.position.name)
+        position, mask = (each and each.name for each in (roles.position, roles.mask))
+        return Slots(self.tokens, size, position, mask)
 
     def _build(
         self,
@@ -97,7 +112,9 @@ class _Spreading:
         rules: Rules,
         inputs: Sequence[onnx.ValueInfoProto],
         graph: onnx.GraphProto,
+        new: Mapping[str, Spread],
     ) -> onnx.ModelProto:
+        """new: what each cache's output adds for a token."""
         emitter, slots = rules.emitter, rules.slots
         axes = {each.past.name: each.axis for each in roles.caches}
         given = []
@@ -108,13 +125,13 @@ class _Spreading:
             else:
                 shape[0] = self.tokens
             given.append(_value(each, shape))
-        made, rows = [], {each.new.name for each in roles.caches}
+        made = []
         for each in graph.output:
-            if each.name in rows:
-                found = emitter.front(rules.of(each.name))
+            if each.name in new:
+                found = emitter.front(new[each.name])
                 emitter.nodes.append(helper.make_node("Identity", [found.name], [each.name]))
                 made.append(_value(each, (self.tokens, *found.shape)))
-        nodes = _needed(emitter.nodes, rows)
+        nodes = _needed(emitter.nodes, new)
         result = onnx.ModelProto()
         result.CopyFrom(self.model)
         read = {name for node in nodes for name in node.input}

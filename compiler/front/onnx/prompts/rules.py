@@ -38,18 +38,19 @@ REDUCTIONS = frozenset(["ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Re
 class Rules:
     """Nodes of all tokens for nodes of one.
 
-    shapes: of the model's tensors, for one token.  constants: by name.  outputs: of the model.
+    shapes: of the model's tensors, for one token.  constants: by name.
     spread: tensors that differ from token to token, by their names in the model; all others are
     what they were.  cached: of those the ones that hold a cache, and their axes of positions.
+    joined: of those the ones that are a cache and the tokens' rows, and these rows.
     """
 
     emitter: Emitter
     slots: Slots
     shapes: Mapping[str, Shape]
     constants: Mapping[str, Array]
-    outputs: frozenset[str]
     spread: dict[str, Spread] = field(default_factory=dict)
     cached: dict[str, int] = field(default_factory=dict)
+    joined: dict[str, Spread] = field(default_factory=dict)
 
     def given(self, name: str, shape: Shape) -> None:
         """An input of one element becomes one of all tokens."""
@@ -79,7 +80,10 @@ class Rules:
             raise ModelError(f"node {node.name!r} ({kind}) in blocks of tokens: {error}") from None
 
     def _follow(self, node: onnx.NodeProto) -> None:
-        """Say which results of a node that all tokens share are caches."""
+        """Say which results of a node that all tokens share are caches, or have the tokens' rows."""
+        rows = self.joined.get(node.input[0]) if node.input else None
+        if rows is not None and node.op_type in (*QUANTISATION, "Identity"):
+            self._quantise_rows(node, rows)
         found = [name for name in node.input if name in self.cached]
         if not found:
             return
@@ -90,36 +94,50 @@ class Rules:
             axis += len(out) - len(self.shapes[found[0]])
         elif node.op_type == "Transpose":
             axis = list(_attribute(node, "perm", range(len(out))[::-1])).index(axis)
-        elif node.op_type not in ("QuantizeLinear", "DequantizeLinear", "Identity", "Concat"):
+        elif node.op_type not in (*QUANTISATION, "Identity", "Concat"):
             raise ModelError(f"node {node.name!r} ({node.op_type}) of a cache: no rule for it")
         if node.op_type == "Concat" or not (axis < len(out) and out[axis] == size):
             raise ModelError(f"node {node.name!r} ({node.op_type}) of a cache: no rule for it")
         self.cached[node.output[0]] = axis
 
+    def _quantise_rows(self, node: onnx.NodeProto, rows: Spread) -> None:
+        """Do to the tokens' rows alone what a node does to them and the cache."""
+        if any(prod(self.shapes[scale]) != 1 for scale in node.input[1:2]):
+            return
+        attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        names = (rows.name, *node.input[1:])
+        name = self.emitter.node(node.op_type, names, f"{node.output[0]}_rows", **attributes)
+        if node.op_type == "DequantizeLinear":
+            self.emitter.scales[name] = tuple(node.input[1:])
+        self.joined[node.output[0]] = Spread(name, rows.place, rows.shape)
+
     def emit(
         self, node: onnx.NodeProto, inputs: Sequence[str], place: Place, **changed: object
     ) -> None:
         """The node with other inputs and attributes; all results have their tokens at ``place``."""
-        names = [self.emitter.name(f"{x}_tokens") if x in self.outputs else x for x in node.output]
         made = onnx.NodeProto()
         made.CopyFrom(node)
         kept = [each for each in node.attribute if each.name not in changed]
         attributes = [helper.make_attribute(key, value) for key, value in changed.items()]
         del made.input[:], made.output[:], made.attribute[:]
         made.input.extend(inputs)
-        made.output.extend(names)
+        made.output.extend(node.output)
         made.attribute.extend([*kept, *attributes])
         self.emitter.nodes.append(made)
         if node.op_type == "DequantizeLinear":
-            self.emitter.scales[names[0]] = tuple(inputs[1:])
-        for name, own in zip(node.output, names, strict=True):
-            self.spread[name] = Spread(own, place, self.shapes[name])
+            self.emitter.scales[node.output[0]] = tuple(inputs[1:])
+        for name in node.output:
+            self.spread[name] = Spread(name, place, self.shapes[name])
 
     def of(self, name: str) -> Spread:
-        """The tensor ``name`` of all tokens.  Raises ModelError where they all share it."""
-        if name not in self.spread:
+        """The tensor ``name`` of all tokens, or, of a cache and their rows, these.
+
+        Raises ModelError where all tokens share it.
+        """
+        found = self.spread.get(name) or self.joined.get(name)
+        if found is None:
             raise ModelError(f"output {name!r} does not depend on the token")
-        return self.spread[name]
+        return found
 
     def one(self, node: onnx.NodeProto) -> Spread:
         """The first input, where it alone differs from token to token.  Raises ModelError."""
@@ -163,7 +181,7 @@ class Rules:
                 return self.emitter.rows(each)
             if prod(each.shape) != shape[-1] or shape[-1] != self.slots.size + 1:
                 raise ModelError("an operand that is not a mask of positions")
-            return self.slots.mask(self.emitter, each, shape[-2])
+            return self.slots.mask(self.emitter, each, shape)
 
         return change
 
@@ -258,9 +276,9 @@ class Rules:
         new = self.spread.get(rest[0]) if len(rest) == 1 else None
         if self.cached.get(past) != axis or new is None or new.shape[axis] != 1:
             raise ModelError("a cache that is joined in another way than with one new position")
-        name = self.emitter.inside(new, axis).name
+        rows = self.joined[node.output[0]] = self.emitter.inside(new, axis)
         self.emitter.nodes.append(
-            helper.make_node("Concat", [past, name], node.output, node.name, axis=axis)
+            helper.make_node("Concat", [past, rows.name], node.output, node.name, axis=axis)
         )
 
     def _reshape(self, node: onnx.NodeProto) -> None:

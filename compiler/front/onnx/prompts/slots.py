@@ -1,5 +1,7 @@
 """Where positions are in the rows of a block's scores, and which of them a token sees."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 
@@ -13,7 +15,8 @@ __all__ = ["Slots"]
 @frozen
 class Slots:
     """tokens: of a block.  size: positions of the decoder's cache.  position: the input with each
-    token's.
+    token's, or None.  given: the input with each token's mask, [tokens, size + 1], or None; one of
+    the two there is.
 
     The decoder's rows have ``size + 1`` places: the positions before, and the token's own.  A
     block's have ``past`` positions of the cache, and then the block's tokens.
@@ -21,26 +24,26 @@ class Slots:
 
     tokens: int
     size: int
-    position: str
+    position: str | None
+    given: str | None = None
 
     @property
     def past(self) -> int:
         """Positions of the block's cache."""
         return self.size + 1 - self.tokens
 
-    def mask(self, emitter: Emitter, given: Spread, rows: int) -> Spread:
-        """A mask of the decoder's places, of each token, as rows of the block's places.
+    def mask(self, emitter: Emitter, given: Spread, scores: Sequence[int]) -> Spread:
+        """A mask of the decoder's places, of each token, as rows of the block's places, for scores
+        of the shape ``scores`` of one token.
 
         A token sees the positions before the block, those of the tokens before it, and its own.
         For all others stands the decoder's last position, which is masked in every run.
         """
-        last, own = self.size - 1, self.size
+        last, own, rows = self.size - 1, self.size, scores[-2]
         tokens, count = self.tokens, self.tokens * rows
         token, other = np.arange(count)[:, None] // rows, np.arange(tokens)[None]
         behind = np.where(token == other, own, last)
-        zero = emitter.constant(np.array([0]), "tokens_zero")
-        first = emitter.node("Gather", (self.position, zero), "tokens_first")
-        first = emitter.node("Cast", (first,), "tokens_first", to=onnx.TensorProto.INT64)
+        first = self._first(emitter)
         columns = emitter.constant(np.arange(self.past), "tokens_columns")
         there = emitter.node("Less", (columns, first), "tokens_there")
         hidden = emitter.constant(np.array([last]), "tokens_hidden")
@@ -57,4 +60,18 @@ class Slots:
         index = emitter.node("Concat", (before, place), "tokens_index", axis=1)
         flat = emitter.reshape(emitter.front(given).name, (tokens * (self.size + 1),))
         picked = emitter.node("Gather", (flat, index), f"{given.name}_rows")
-        return Spread(emitter.bytes_of(picked, given.name), ROWS, (rows, self.size + 1))
+        shape = (*(1 for _ in scores[:-2]), rows, self.size + 1)
+        picked = emitter.reshape(picked, (*shape[:-2], count, self.size + 1))
+        return Spread(emitter.bytes_of(picked, given.name), ROWS, shape)
+
+    def _first(self, emitter: Emitter) -> str:
+        """The position of the block's first token, which a given mask tells too: its own place is
+        one of those that it sees.
+        """
+        zero, one = (emitter.constant(np.array([each]), "tokens_number") for each in (0, 1))
+        first = emitter.node("Gather", (self.position or self.given, zero), "tokens_first")
+        first = emitter.node("Cast", (first,), "tokens_first", to=onnx.TensorProto.INT64)
+        if self.position is not None:
+            return first
+        seen = emitter.node("ReduceSum", (first, one), "tokens_seen")
+        return emitter.node("Sub", (seen, one), "tokens_first")

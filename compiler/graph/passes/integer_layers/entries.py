@@ -16,7 +16,7 @@ from .values import F32, Floating, Foreign, Integer, RealConstant, Value, identi
 __all__ = ["folded", "input_value", "outside_value"]
 
 ROWS_RANK = 2
-"""Dimensions of rows of channels, of which there may be any number; a mask has one."""
+"""Dimensions of rows of channels."""
 BYTES = (DType.INT8, DType.UINT8)
 
 
@@ -45,9 +45,12 @@ def _stored(state: State, name: str, stem: str, kind: TensorType) -> Integer:
 
 
 def outside_value(state: State, name: str, node: Node) -> Value:
-    """The result of a node that is part of no integer layer: bytes may be read by one."""
+    """The result of a node that is part of no integer layer: bytes may be read by one.
+
+    Those of one image may, and rows of channels, of which there may be any number.
+    """
     kind = state.source.types[name]
-    single = kind.rank > 0 and (kind.shape[0] == 1 or kind.rank <= ROWS_RANK)
+    single = kind.rank > 0 and (kind.shape[0] == 1 or max(kind.shape[1:-1], default=1) == 1)
     single = single or _is_stack(state, name) or _is_cache(state, name)
     if kind.dtype in BYTES and kind.elements and single:
         return _stored(state, state.plain[name], name, kind)

@@ -186,10 +186,11 @@ class _Rewriting:
         shape = (len(weights), 1, rows * apart, heads * size)
         kernel = np.full(shape, dense.operator.weight_zero_point, np.int8)
         elements = self.lanes.elements.of(dense.inputs[0]).reshape(each.tokens, -1)
-        inside = (heads, each.tokens, rows, size)
+        places = each.rows(np.arange(heads * each.tokens * rows * size), size)
+        whole = np.argsort(places, axis=None)
         for token, of_token in enumerate(elements):
             for place, (name, element) in enumerate(of_token):
-                head, own, row, channel = np.unravel_index(element, inside)
+                head, own, row, channel = np.unravel_index(whole[element], places.shape)
                 if name != each.result.output or own != token:
                     raise NoLanesError("a dense layer of more than an attention")
                 at = row * apart + head % apart

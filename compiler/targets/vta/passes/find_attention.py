@@ -4,13 +4,14 @@ K = Concatenate(past keys, key), V = Concatenate(past values, value) along posit
 RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
 RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
 
-K and V may be picked for each head of queries, as long as there is one token: its rows of queries
-for a head of keys then follow each other.
+K and V may be picked for each head of queries: several of them then are rows of one head of keys.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.isa.frozen import frozen
 
@@ -39,13 +40,15 @@ class Attention:
     """Nodes from the first product to the dense layer behind the last.
 
     shape: heads of keys, rows of queries for each and a token, elements of a head.  past: positions
-    before.  tokens: of this run.
+    before.  tokens: of this run.  apart: each row's tokens follow each other, as where heads of
+    queries share one of keys; else the rows of each token do.
     tables: between scores and softmax.  mask: the sum with a mask, and which operand that is.
     """
 
     shape: tuple[int, int, int]
     past: int
     tokens: int
+    apart: bool
     keys: Cache
     values: Cache
     scores: Node
@@ -56,6 +59,14 @@ class Attention:
     mix: Node
     result: Node
     dense: Node
+
+    def rows(self, elements: NDArray[Any], size: int) -> NDArray[Any]:
+        """What rows of queries, scores or results have, of ``size`` each: [..., tokens, rows,
+        size], whatever heads there are in front.
+        """
+        if self.apart:
+            return elements.reshape(-1, self.shape[1], self.tokens, size).swapaxes(1, 2)
+        return elements.reshape(-1, self.tokens, self.shape[1], size)
 
 
 def find_attention(graph: Graph) -> Iterator[Attention]:
@@ -107,7 +118,8 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     *outer, parts, rows, size = (1, *graph.types[scores.inputs[0]].shape)
     *_, heads, past, _ = (1, *graph.types[keys.past].shape)
     tokens, made = graph.types[keys.new].shape[-2], graph.types[dense.output]
-    if parts != heads and tokens > 1:
+    apart = parts != heads
+    if apart and rows != tokens:
         return None
     rows = rows * parts // heads
     if (
@@ -119,7 +131,7 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     ):
         return None
     return Attention(
-        (heads, rows // tokens, size), past, tokens, keys, values, scores, node, tuple(tables),
+        (heads, rows // tokens, size), past, tokens, apart, keys, values, scores, node, tuple(tables),
         mask, softmax, mix, result, dense,
     )  # fmt: skip
 

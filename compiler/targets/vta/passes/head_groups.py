@@ -61,9 +61,7 @@ class HeadGroups:
         Raises NoLanesError.
         """
         heads, _, size = each.shape
-        query, key = (
-            self.of_heads(each, name)[0, 0] for name in (each.scores.inputs[0], each.keys.new)
-        )
+        query, key = self.queries_of(each)[0, 0], self.new_of(each, each.keys.new)[0]
         signs = [
             (self.lanes.signature(query[e]), self.lanes.signature(key[e])) for e in range(size)
         ]
@@ -77,17 +75,22 @@ class HeadGroups:
             raise NoLanesError("heads or positions that fill no blocks")
         return [Group(first, together[0], order, sizes) for first in range(0, heads, together[0])]
 
-    def of_heads(self, each: Attention, name: str) -> NDArray[np.object_]:
-        """Elements of the first token: [heads, rows, size].  Raises NoLanesError."""
+    def queries_of(self, each: Attention) -> NDArray[np.object_]:
+        """Elements of the first token's queries: [heads, rows, size].  Raises NoLanesError."""
+        elements = self.lanes.elements.of(each.scores.inputs[0])
+        return self.lanes.of_token(each.rows(elements, each.shape[2]), 1)
+
+    def new_of(self, each: Attention, tensor: str) -> NDArray[np.object_]:
+        """Elements of the first token's keys or values: [heads, size].  Raises NoLanesError."""
         heads, _, size = each.shape
-        apart = self.lanes.elements.of(name).reshape(heads, each.tokens, -1, size)
-        return self.lanes.of_token(apart, 1)
+        elements = self.lanes.elements.of(tensor).reshape(heads, each.tokens, size)
+        return self.lanes.of_token(elements, 1)
 
     def rows_of(self, each: Attention, tensor: str, group: Group) -> tuple[str, list[Element]]:
         """The new rows of keys or values of a group of heads, [1, 1, tokens, C], and what their
         channels are, those of the first token first.
         """
-        of_head = self.of_heads(each, tensor)[:, 0]
+        of_head = self.new_of(each, tensor)
         channels = group.channels if tensor == each.keys.new else plain_channels(group)
         elements = [of_head[group.first + head, place] for head, place in channels]
         self.lanes.prepare(elements)
@@ -152,7 +155,7 @@ class HeadGroups:
         """
         size = each.past + each.tokens
         own = 1 if each.tokens == 1 else each.tokens * each.shape[1]
-        elements = self.lanes.elements.of(name).reshape(-1, own, size)
+        elements = each.rows(self.lanes.elements.of(name), size).reshape(-1, own, size)
         found = [list(row) for row in elements[0]]
         if any(list(row) != found[n] for other in elements for n, row in enumerate(other)):
             raise NoLanesError("a mask for each row")
@@ -167,7 +170,7 @@ class HeadGroups:
         rows = each.shape[1]
         operator = each.scores.operator
         assert isinstance(operator, RowProducts)
-        elements = self.of_heads(each, each.scores.inputs[0])
+        elements = self.queries_of(each)
         channels = group.channels
         own = np.array([[head == n for head, _ in channels] for n in range(group.heads)])
         self.lanes.prepare(
