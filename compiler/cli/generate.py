@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from .arrays import dimensions_option, read_dimensions
+from .decoders import roles_options, tokenizer_option
 from .output import clear_errors, human, json_option, print_json, printable, progress
 from .paths import PATH
 
 if TYPE_CHECKING:
     from dovetail.runtime.generate.generator import Generator, Story
+    from dovetail.runtime.generate.roles import Named
 
 __all__ = ["generate"]
 
@@ -18,12 +20,7 @@ __all__ = ["generate"]
 @click.command()
 @click.argument("model", type=PATH)
 @click.option("--prompt", default="", help="The beginning of the text.")
-@click.option(
-    "--tokenizer",
-    type=PATH,
-    metavar="FILE",
-    help="llama2.c's (.bin) or Hugging Face's (tokenizer.json). Default: bytes are tokens.",
-)
+@tokenizer_option
 @click.option(
     "--target", default="vta", help="Target, if MODEL is not a module.", show_default=True
 )
@@ -50,17 +47,7 @@ __all__ = ["generate"]
     help="Read the prompt in blocks of NUMBER tokens (17, 33, ...), or with the FILE.dvt that "
     "compile --tokens made of this model.",
 )
-@click.option("--token", metavar="INPUT", help="Input for the token, if its name does not tell.")
-@click.option("--position", metavar="INPUT", help="Input for the token's position, likewise.")
-@click.option("--mask", metavar="INPUT", help="Input for the mask of positions, likewise.")
-@click.option("--logits", metavar="OUTPUT", help="Output of the logits, likewise.")
-@click.option(
-    "--cache",
-    "caches",
-    multiple=True,
-    metavar="INPUT=OUTPUT[:AXIS]",
-    help="A cache's input, the output that a run adds to it, and the axis of positions.",
-)
+@roles_options
 @json_option
 @clear_errors
 def generate(
@@ -74,11 +61,7 @@ def generate(
     seed: int,
     dims: tuple[str, ...],
     blocks: str | None,
-    token: str | None,
-    position: str | None,
-    mask: str | None,
-    logits: str | None,
-    caches: tuple[str, ...],
+    named: "Named",
     as_json: bool,
 ) -> None:
     """Continue a text with MODEL, a language model (.dvt, or a model, which is compiled first).
@@ -86,7 +69,6 @@ def generate(
     MODEL takes one token a run, and has caches of keys and values, which this command keeps.
     """
     from dovetail.runtime.generate.generator import Generator
-    from dovetail.runtime.generate.roles import Named
     from dovetail.runtime.generate.sampling import sampler
     from dovetail.runtime.generate.tokenizer import open_tokenizer
 
@@ -97,7 +79,6 @@ def generate(
         prompt.encode()
     except UnicodeEncodeError:
         raise click.BadParameter("it is not text in UTF-8", param_hint="--prompt") from None
-    named = Named(token, position, mask, logits, tuple(map(_cache, caches)))
     choose = sampler(temperature, seed)
     reads = open_tokenizer(tokenizer) if tokenizer else None
     with progress(f"{opening(model)} {model.name}"):
@@ -119,18 +100,6 @@ def generate(
             click.echo(printable(piece), nl=False)
         click.echo()
         human.print(_summary(generator.story, generator))
-
-
-def _cache(pair: str) -> tuple[str, str, int | None]:
-    """INPUT=OUTPUT or INPUT=OUTPUT:AXIS, as ``Named`` has caches.
-
-    A colon within a name needs the axis behind it.  Raises click.UsageError for another form.
-    """
-    past, _, new = pair.partition("=")
-    name, _, axis = new.rpartition(":")
-    if not past or not new or (name and not axis.isdecimal()):
-        raise click.UsageError(f"--cache {pair!r}; required INPUT=OUTPUT or INPUT=OUTPUT:AXIS")
-    return (past, name, int(axis)) if name else (past, new, None)
 
 
 def _summary(story: "Story", generator: "Generator") -> str:

@@ -132,8 +132,9 @@ def quantize(
 ) -> None:
     """Quantise MODEL, a float model of any front end, to int8: ONNX in QDQ form.
 
-    The data is a folder of pictures, of WAV files or of arrays, or one file of arrays.  A folder
-    may have a folder for each class.  An archive has one array for each input, under its name; for
+    The data is a folder of pictures, of WAV files or of arrays, or one file of arrays.  A decoder,
+    as generate runs it, reads texts (.txt), token by token.  A folder may have a folder for each
+    class.  An archive has one array for each input, under its name; for
     a model with one input any name will do.  An array is one sample, or has samples along its first
     dimension.
 

@@ -2,17 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..decoders import roles_options, tokenizer_option
 from ..paths import PATH
 
 if TYPE_CHECKING:
+    from dovetail.runtime.generate.decoder import Decoder
+    from dovetail.runtime.generate.roles import Named
+
     from ...front.source import Normalization
     from ...quantize.data import Dataset
+    from ...quantize.data.dataset import Source
+    from ...quantize.data.texts import ReadText
     from ...quantize.signature import Signature
 
 __all__ = ["Given", "data_options"]
@@ -22,9 +28,9 @@ Values = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Given:
-    """Files of samples and labels, and what is done to pictures and sounds.
+    """Files of samples and labels, and what is done to pictures, sounds and texts.
 
-    scale, mean, std: None where nothing is given.
+    scale, mean, std: None where nothing is given.  named: the roles of a decoder's tensors.
     """
 
     data: Path
@@ -36,16 +42,21 @@ class Given:
     mean: Values | None
     std: Values | None
     bgr: bool
+    tokenizer: Path | None
+    named: "Named"
 
     @property
     def normalizes(self) -> bool:
         """True if options give a scale, a mean or a divisor."""
         return any(each is not None for each in (self.scale, self.mean, self.std))
 
-    def read(self, inputs: Sequence["Signature"], own: "Normalization | None" = None) -> "Dataset":
+    def read(
+        self, model: object, inputs: Sequence["Signature"], own: "Normalization | None" = None
+    ) -> "Dataset":
         """The samples; own: what the model says of pixels, for where the options do not.
 
-        Raises CalibrationError when they do not fit ``inputs``.
+        model: in float, with these inputs.  Raises CalibrationError when they do not fit
+        ``inputs``, or are texts and the model is no decoder.
         """
         from ...quantize.data import Preparation, read_data
 
@@ -54,7 +65,34 @@ class Given:
             how = replace(how, scale=1.0, mean=own.mean, std=own.std)
         given = {"scale": self.scale, "mean": self.mean, "std": self.std}
         how = replace(how, **{name: each for name, each in given.items() if each is not None})  # type: ignore[arg-type]
-        return read_data(self.data, inputs, how, labels=self.labels, classes=self.classes)
+        files = {"labels": self.labels, "classes": self.classes}
+        return read_data(self.data, inputs, how, **files, texts=self._texts(model))
+
+    def _texts(self, model: object) -> "ReadText":
+        """Reads texts by the model, a decoder; it is compiled for this CPU if there are any."""
+
+        @cache
+        def decoder() -> "Decoder":
+            from dovetail.runtime import Session
+            from dovetail.runtime.errors import ModuleError
+            from dovetail.runtime.generate.decoder import Decoder
+
+            from ...driver import compile_model
+            from ...errors import CalibrationError
+
+            try:
+                return Decoder(Session(compile_model(model, "cpu")), self.named)
+            except ModuleError as error:
+                raise CalibrationError(f"text {self.data}: {error}") from None
+
+        def read(name: str, path: Path) -> "Source":
+            from dovetail.runtime.generate.tokenizer import open_tokenizer
+
+            from ...quantize.data.texts import text_source
+
+            return text_source(name, path, decoder(), open_tokenizer(self.tokenizer))
+
+        return read
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,9 +103,10 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
         own = {name: values.pop(name) for name in Given.__dataclass_fields__}
         return command(given=Given(**own), **values)
 
+    found = roles_options(wrapped)
     for option in reversed(OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
+        found = option(found)
+    return found
 
 
 class _Sizes(click.ParamType):
@@ -138,7 +177,8 @@ OPTIONS = (
         "--data",
         type=PATH,
         required=True,
-        help="Real inputs: FILE.npz, FILE.npy, or a folder of them, of pictures or of .wav.",
+        help="Real inputs: FILE.npz, FILE.npy, or a folder of them, of pictures or of .wav; for "
+        "a decoder also FILE.txt, or a folder of them.",
     ),
     click.option(
         "--labels",
@@ -166,4 +206,5 @@ OPTIONS = (
         help="Divisor of each channel.  Default: the model's own, or 1.",
     ),
     click.option("--bgr", is_flag=True, help="Channels in the order blue, green, red."),
+    tokenizer_option,
 )

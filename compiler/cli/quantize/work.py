@@ -47,7 +47,7 @@ class Work:
         own: Normalization | None = None,
     ) -> None:
         self.model, self.options = model, options
-        self.data = given.read(signatures(model), own)
+        self.data = given.read(model, signatures(model), own)
         self.calibration = self.data.spread(samples)
         self._few = self.calibration.spread(loss_samples)
         self._calibrated = calibrate(read_model(model), self.calibration, options)

@@ -1,7 +1,9 @@
-"""Samples in a path: a file of arrays, or a folder of arrays, pictures or sounds."""
+"""Samples in a path: a file of arrays, a text, or a folder of arrays, pictures, sounds or texts."""
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from dovetail.isa.frozen import frozen
 
 from ...errors import CalibrationError
 from ..signature import Signature
@@ -10,6 +12,7 @@ from .dataset import Dataset, Source
 from .labels import number_labels, read_classes, read_labels
 from .pictures import PICTURES, Preparation, picture_source
 from .sounds import SOUNDS, sound_source
+from .texts import TEXTS, ReadText
 
 __all__ = ["read_data"]
 
@@ -18,6 +21,7 @@ KINDS = {
     **dict.fromkeys(ARRAYS, "arrays"),
     **dict.fromkeys(PICTURES, "pictures"),
     **dict.fromkeys(SOUNDS, "sounds"),
+    **dict.fromkeys(TEXTS, "texts"),
 }
 """Contents of a file, by the end of its name."""
 
@@ -29,21 +33,26 @@ def read_data(
     *,
     labels: Path | None = None,
     classes: Path | None = None,
+    texts: ReadText | None = None,
 ) -> Dataset:
-    """The samples of a file ``.npz`` or ``.npy``, or of all files of a folder, by name.
+    """The samples of a file ``.npz``, ``.npy`` or ``.txt``, or of all files of a folder, by name.
 
-    A folder has arrays, pictures or sounds; or a folder of them for each class, whose names are
-    numbers, names in ``classes``, or count in their order.  ``labels``: a file, instead.
+    A folder has arrays, pictures, sounds or texts; or a folder of them for each class, whose names
+    are numbers, names in ``classes``, or count in their order.  ``labels``: a file, instead.
+    texts: reads those, if the model is a decoder.
     Raises CalibrationError when there is no data, or it does not fit the inputs.
     """
-    options = options or Preparation()
+    read = _Reader(inputs, options or Preparation(), texts)
     named = read_classes(classes) if classes else ()
     if path.is_file():
-        data = Dataset((array_source(path.name, path, inputs),))
+        kind = KINDS.get(path.suffix.lower())
+        data = Dataset((read(path.name, path, "texts" if kind == "texts" else "arrays"),))
     elif path.is_dir():
-        data, named = _folder(path, inputs, options, named)
+        data, named = _folder(path, read, named)
     else:
-        raise CalibrationError(f"no calibration data {path}; required a folder, .npz or .npy")
+        raise CalibrationError(
+            f"no calibration data {path}; required a folder, .npz, .npy, or .txt for a decoder"
+        )
     if labels is None:
         return data
     names = [source.name for source in data.sources for _ in range(source.count)]
@@ -51,7 +60,7 @@ def read_data(
 
 
 def _folder(
-    path: Path, inputs: Sequence[Signature], options: Preparation, classes: tuple[str, ...]
+    path: Path, read: "_Reader", classes: tuple[str, ...]
 ) -> tuple[Dataset, tuple[str, ...]]:
     """Its samples, labelled when it has folders of classes; the names of the classes."""
     files, folders = _files(path), sorted(each for each in path.iterdir() if each.is_dir())
@@ -60,16 +69,14 @@ def _folder(
         raise CalibrationError(f"folder {path} has both samples and folders of samples")
     if not files and not any(within):
         raise CalibrationError(
-            f"folder {path} has no .npy or .npz files, pictures ({', '.join(PICTURES)}) or .wav"
+            f"folder {path} has no .npy or .npz files, pictures ({', '.join(PICTURES)}), .wav or "
+            ".txt"
         )
     every = files or [file for group in within for file in group]
     kinds = sorted({KINDS[file.suffix.lower()] for file in every})
     if len(kinds) > 1:
         raise CalibrationError(f"folder {path} has {' and '.join(kinds)}; required one of them")
-    sources = tuple(
-        _source(file.relative_to(path).as_posix(), file, kinds[0], inputs, options)
-        for file in every
-    )
+    sources = tuple(read(file.relative_to(path).as_posix(), file, kinds[0]) for file in every)
     if files:
         return Dataset(sources), classes
     names = [folder.name for folder, group in zip(folders, within, strict=True) if group]
@@ -87,11 +94,22 @@ def _files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in KINDS)
 
 
-def _source(
-    name: str, file: Path, kind: str, inputs: Sequence[Signature], options: Preparation
-) -> Source:
-    if kind == "arrays":
-        return array_source(name, file, inputs)
-    if kind == "sounds":
-        return sound_source(name, file, inputs, options.crop)
-    return picture_source(name, file, inputs, options)
+@frozen
+class _Reader:
+    """Reads files as samples for ``inputs``."""
+
+    inputs: Sequence[Signature]
+    options: Preparation
+    texts: ReadText | None
+
+    def __call__(self, name: str, file: Path, kind: str) -> Source:
+        """The samples of a file of this kind.  Raises CalibrationError."""
+        if kind == "arrays":
+            return array_source(name, file, self.inputs)
+        if kind == "sounds":
+            return sound_source(name, file, self.inputs, self.options.crop)
+        if kind == "pictures":
+            return picture_source(name, file, self.inputs, self.options)
+        if self.texts is None:
+            raise CalibrationError(f"text {file}, and no decoder to read it")
+        return self.texts(name, file)

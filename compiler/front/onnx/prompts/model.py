@@ -103,8 +103,9 @@ class _Spreading:
             )
         if self.tokens > size:
             raise ModelError(f"blocks of {self.tokens} tokens, and caches of {size}")
-        position, mask = (each and each.name for each in (roles.position, roles.mask))
-        return Slots(self.tokens, size, position, mask)
+        given = roles.position or roles.mask
+        assert given is not None  # One of them there is, for caches of fixed length.
+        return Slots(self.tokens, size, given.name, roles.position is None)
 
     def _build(
         self,

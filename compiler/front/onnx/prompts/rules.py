@@ -80,7 +80,7 @@ class Rules:
             raise ModelError(f"node {node.name!r} ({kind}) in blocks of tokens: {error}") from None
 
     def _follow(self, node: onnx.NodeProto) -> None:
-        """Say which results of a node that all tokens share are caches, or have the tokens' rows."""
+        """Say which results of a node that all tokens share are caches, or have rows of tokens."""
         rows = self.joined.get(node.input[0]) if node.input else None
         if rows is not None and node.op_type in (*QUANTISATION, "Identity"):
             self._quantise_rows(node, rows)

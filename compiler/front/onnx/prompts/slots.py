@@ -14,9 +14,8 @@ __all__ = ["Slots"]
 
 @frozen
 class Slots:
-    """tokens: of a block.  size: positions of the decoder's cache.  position: the input with each
-    token's, or None.  given: the input with each token's mask, [tokens, size + 1], or None; one of
-    the two there is.
+    """tokens: of a block.  size: positions of the decoder's cache.  given: the input with each
+    token's position, or, if ``masked``, with its mask: [tokens, size + 1].
 
     The decoder's rows have ``size + 1`` places: the positions before, and the token's own.  A
     block's have ``past`` positions of the cache, and then the block's tokens.
@@ -24,8 +23,8 @@ class Slots:
 
     tokens: int
     size: int
-    position: str | None
-    given: str | None = None
+    given: str
+    masked: bool = False
 
     @property
     def past(self) -> int:
@@ -65,13 +64,11 @@ class Slots:
         return Spread(emitter.bytes_of(picked, given.name), ROWS, shape)
 
     def _first(self, emitter: Emitter) -> str:
-        """The position of the block's first token, which a given mask tells too: its own place is
-        one of those that it sees.
-        """
+        """The position of the block's first token; a mask counts it, and those before."""
         zero, one = (emitter.constant(np.array([each]), "tokens_number") for each in (0, 1))
-        first = emitter.node("Gather", (self.position or self.given, zero), "tokens_first")
+        first = emitter.node("Gather", (self.given, zero), "tokens_first")
         first = emitter.node("Cast", (first,), "tokens_first", to=onnx.TensorProto.INT64)
-        if self.position is not None:
+        if not self.masked:
             return first
         seen = emitter.node("ReduceSum", (first, one), "tokens_seen")
         return emitter.node("Sub", (seen, one), "tokens_first")

@@ -131,8 +131,8 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     ):
         return None
     return Attention(
-        (heads, rows // tokens, size), past, tokens, apart, keys, values, scores, node, tuple(tables),
-        mask, softmax, mix, result, dense,
+        (heads, rows // tokens, size), past, tokens, apart, keys, values, scores, node,
+        tuple(tables), mask, softmax, mix, result, dense,
     )  # fmt: skip
 
 
