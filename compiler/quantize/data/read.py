@@ -21,9 +21,8 @@ KINDS = {
     **dict.fromkeys(ARRAYS, "arrays"),
     **dict.fromkeys(PICTURES, "pictures"),
     **dict.fromkeys(SOUNDS, "sounds"),
-    **dict.fromkeys(TEXTS, "texts"),
 }
-"""Contents of a file, by the end of its name."""
+"""Contents of a file, by the end of its name.  Texts may stand beside them that are no samples."""
 
 
 def read_data(
@@ -45,13 +44,13 @@ def read_data(
     read = _Reader(inputs, options or Preparation(), texts)
     named = read_classes(classes) if classes else ()
     if path.is_file():
-        kind = KINDS.get(path.suffix.lower())
-        data = Dataset((read(path.name, path, "texts" if kind == "texts" else "arrays"),))
+        kind = "texts" if path.suffix.lower() in TEXTS else "arrays"
+        data = Dataset((read(path.name, path, kind),))
     elif path.is_dir():
         data, named = _folder(path, read, named)
     else:
         raise CalibrationError(
-            f"no calibration data {path}; required a folder, .npz, .npy, or .txt for a decoder"
+            f"no calibration data {path}; required a folder, .npz or .npy; for a decoder also .txt"
         )
     if labels is None:
         return data
@@ -67,6 +66,9 @@ def _folder(
     within = [_files(folder) for folder in folders]
     if files and any(within):
         raise CalibrationError(f"folder {path} has both samples and folders of samples")
+    texts = sorted(file for file in path.iterdir() if file.suffix.lower() in TEXTS)
+    if not files and not any(within) and texts:
+        return Dataset(tuple(read(file.name, file, "texts") for file in texts)), classes
     if not files and not any(within):
         raise CalibrationError(
             f"folder {path} has no .npy or .npz files, pictures ({', '.join(PICTURES)}), .wav or "

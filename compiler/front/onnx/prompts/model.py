@@ -62,6 +62,12 @@ class _Spreading:
         constants = {each.name: numpy_helper.to_array(each) for each in inferred.initializer}
         inputs = [each for each in inferred.input if each.name not in constants]
         given, made = (tuple(map(_signature, each)) for each in (inputs, inferred.output))
+        for each in (*given, *made):
+            if min(each.shape, default=1) < 0:
+                raise ModelError(
+                    f"{each}: open sizes; required a decoder of fixed ones, as dovetail quantize "
+                    "--dim NAME=SIZE writes it"
+                )
         roles = find_roles(given, made, self.named)
         slots = self._slots(roles)
         taken = [*constants, *(name for node in inferred.node for name in node.output)]
@@ -88,9 +94,7 @@ class _Spreading:
         """Raises ModelError for a decoder of another form."""
         size = roles.capacity
         if size is None:
-            raise ModelError(
-                "a decoder whose caches grow; required caches of fixed length: --dim NAME=SIZE"
-            )
+            raise ModelError("a decoder without caches; required some")
         if any(each.update is Update.WHOLE for each in roles.caches):
             raise ModelError(
                 "a decoder that gives caches of the length that it takes; required one that gives "

@@ -64,7 +64,7 @@ class Rules:
             return
         kind = node.op_type
         try:
-            if node.domain not in ("", "ai.onnx") or any(x not in self.shapes for x in node.output):
+            if any(x not in self.shapes for x in node.output if x) or _has_graphs(node):
                 raise ModelError("no rule for it")
             if kind in ELEMENTWISE:
                 self._elementwise(node)
@@ -75,15 +75,17 @@ class Rules:
             elif kind in RULES:
                 RULES[kind](self, node)
             else:
-                raise ModelError("no rule for it")
+                self._one_by_one(node)
         except ModelError as error:
             raise ModelError(f"node {node.name!r} ({kind}) in blocks of tokens: {error}") from None
 
     def _follow(self, node: onnx.NodeProto) -> None:
         """Say which results of a node that all tokens share are caches, or have rows of tokens."""
         rows = self.joined.get(node.input[0]) if node.input else None
-        if rows is not None and node.op_type in (*QUANTISATION, "Identity"):
+        if rows is not None and node.op_type in QUANTISATION:
             self._quantise_rows(node, rows)
+        elif rows is not None and self._is_whole(node):
+            self.joined[node.output[0]] = rows
         found = [name for name in node.input if name in self.cached]
         if not found:
             return
@@ -94,11 +96,17 @@ class Rules:
             axis += len(out) - len(self.shapes[found[0]])
         elif node.op_type == "Transpose":
             axis = list(_attribute(node, "perm", range(len(out))[::-1])).index(axis)
-        elif node.op_type not in (*QUANTISATION, "Identity", "Concat"):
+        elif not self._is_whole(node) and node.op_type not in (*QUANTISATION, "Concat"):
             raise ModelError(f"node {node.name!r} ({node.op_type}) of a cache: no rule for it")
         if node.op_type == "Concat" or not (axis < len(out) and out[axis] == size):
             raise ModelError(f"node {node.name!r} ({node.op_type}) of a cache: no rule for it")
         self.cached[node.output[0]] = axis
+
+    def _is_whole(self, node: onnx.NodeProto) -> bool:
+        """True if a node's result is its operand, as where a window holds all positions."""
+        if node.op_type == "Slice":
+            return self.shapes.get(node.output[0]) == self.shapes.get(node.input[0])
+        return node.op_type == "Identity"
 
     def _quantise_rows(self, node: onnx.NodeProto, rows: Spread) -> None:
         """Do to the tokens' rows alone what a node does to them and the cache."""
@@ -144,6 +152,30 @@ class Rules:
         if any(name in self.spread for name in node.input[1:]):
             raise ModelError("an operand that differs from token to token")
         return self.spread[node.input[0]]
+
+    def _one_by_one(self, node: onnx.NodeProto) -> None:
+        """A node for each token, where there is no rule for all tokens at once."""
+        emitter, parts = self.emitter, {name: list[str]() for name in node.output if name}
+        spread = {x: emitter.front(self.spread[x]) for x in node.input if x in self.spread}
+        for token in range(emitter.tokens):
+            number = emitter.constant(np.array(token), "tokens_number")
+            picked = {
+                x: emitter.node("Gather", (each.name, number), f"{x}_token", axis=0)
+                for x, each in spread.items()
+            }
+            made = onnx.NodeProto()
+            made.CopyFrom(node)
+            made.input[:] = [picked.get(x, x) for x in node.input]
+            made.output[:] = [emitter.name(f"{x}_token") if x else x for x in node.output]
+            made.name = emitter.name(f"{node.name}_token")
+            emitter.nodes.append(made)
+            for name, own in zip(node.output, made.output, strict=True):
+                if name:
+                    row = emitter.reshape(own, (1, *self.shapes[name]))
+                    parts[name].append(row)
+        for name, rows in parts.items():
+            emitter.nodes.append(helper.make_node("Concat", rows, [name], name, axis=0))
+            self.spread[name] = Spread(name, FRONT, self.shapes[name])
 
     def _elementwise(self, node: onnx.NodeProto) -> None:
         shape = self.shapes[node.output[0]]
@@ -323,6 +355,11 @@ class Rules:
         constant = self.emitter.constant(np.array(counted, np.int64), "tokens_axes")
         start, end, _, *step = node.input[1:]
         self.emit(node, [found.name, start, end, constant, *step], found.place)
+
+
+def _has_graphs(node: onnx.NodeProto) -> bool:
+    """True if a node has graphs within it, as Loop has."""
+    return any(each.HasField("g") or each.graphs for each in node.attribute)
 
 
 def _keep(given: Spread) -> Spread:

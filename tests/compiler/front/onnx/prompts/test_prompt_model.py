@@ -93,8 +93,10 @@ def test_what_has_no_rule_is_refused() -> None:
         prompt_model(model, 4)
     with pytest.raises(ModelError, match="blocks of 17 tokens, and caches of 12"):
         prompt_model(step_model("row"), 4)
-    with pytest.raises(ModelError, match="whose mask is given"):
-        prompt_model(step_model("last"), 4)
+    with pytest.raises(ModelError, match="gives caches of the length that it takes"):
+        prompt_model(step_model("whole"), 4)
+    with pytest.raises(ModelError, match=r"attention_mask: int64\[1, any\]: open sizes"):
+        prompt_model(step_model("growing"), 4)
     with pytest.raises(ModelError, match="blocks of 49 tokens, and caches of 48"):
         prompt_model(attending_model(), 34)
     with pytest.raises(ModelError, match="required at least 2"):

@@ -12,6 +12,8 @@ from networks import Options, build, calibration_images
 from onnx import helper
 
 from dovetail.compiler.__main__ import main
+from tests.compiler.cli.commands import refused
+from tests.runtime.generate.exported import exported_model
 
 from .floats import random, small_model
 
@@ -150,3 +152,20 @@ def test_accuracy_on_labelled_pictures(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     done = invoke(*arguments, *data, "--metric", "own:share")
     assert json.loads(done.stdout)["accuracy"]["int8"] == {"share": 0.5}
+
+
+def test_a_decoder_reads_a_text(tmp_path: Path) -> None:
+    """From its file in float to one that generates a text, on the accelerator too."""
+    onnx.save(exported_model(), tmp_path / "decoder.onnx")
+    (tmp_path / "text.txt").write_text("Once upon a time there was a decoder.")
+    given = ("--data", tmp_path / "text.txt", "-o", tmp_path / "int8.onnx", "--json")
+    done = invoke("quantize", tmp_path / "decoder.onnx", *given)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["samples"] == 38
+    told = ("generate", tmp_path / "int8.onnx", "--target", "cpu", "--steps", 2, "--json")
+    done = invoke(*told, "--prompt", "Once upon a time there", "--blocks", 17)
+    assert json.loads(done.stdout)["block_tokens"] == 22
+    refused(
+        invoke("quantize", tmp_path / "decoder.onnx", *given, "--mask", "input_ids"),
+        "text.txt: input attention_mask: int64[1, 49] has no other role",
+    )

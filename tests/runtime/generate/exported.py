@@ -1,0 +1,99 @@
+"""A small decoder of one token in the form of exporters: its mask is given and tells the position,
+its caches come back with a row more, and two heads of queries share each of keys and values.
+"""
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper, parser
+
+__all__ = ["exported_model"]
+
+SIZE = 48
+"""Positions of its caches."""
+LAYERS, HEADS, SHARED, HEAD = 2, 2, 2, 2
+"""A head is half a block of ``tiny``."""
+WIDTH = HEADS * SHARED * HEAD
+PAST = f"float[1, {HEADS}, {SIZE}, {HEAD}]"
+PRESENT = f"float[1, {HEADS}, {SIZE + 1}, {HEAD}]"
+KINDS = [f"{n}_{kind}" for n in range(LAYERS) for kind in ("key", "value")]
+BEGIN = f"""
+<ir_version: 8, opset_import: ["" : 17]>
+exported (int64[1, 1] input_ids, int64[1, {SIZE + 1}] attention_mask,
+  {", ".join(f"{PAST} past_{kind}" for kind in KINDS)})
+  => (float[1, 1, 256] logits, {", ".join(f"{PRESENT} present_{kind}" for kind in KINDS)})
+{{
+  word = Gather(E, input_ids)
+  ages = CumSum(attention_mask, one)
+  count = ReduceMax<axes = [1]>(ages)
+  position = Sub(count, one)
+  place = Gather(P, position)
+  x0 = Add(word, place)
+  seen = Cast<to = 9>(attention_mask)
+  seen_rows = Unsqueeze(seen, rows)
+  bias = Where(seen_rows, nothing, hidden)
+"""
+LAYER = """
+  q# = MatMul(x#, Q#)
+  k# = MatMul(x#, K#)
+  v# = MatMul(x#, V#)
+  q_heads# = Reshape(q#, query_shape)
+  k_heads# = Reshape(k#, row_shape)
+  v_heads# = Reshape(v#, row_shape)
+  q_rows# = Transpose<perm = [0, 2, 1, 3]>(q_heads#)
+  k_rows# = Transpose<perm = [0, 2, 1, 3]>(k_heads#)
+  v_rows# = Transpose<perm = [0, 2, 1, 3]>(v_heads#)
+  present_#_key = Concat<axis = 2>(past_#_key, k_rows#)
+  present_#_value = Concat<axis = 2>(past_#_value, v_rows#)
+  k_apart# = Unsqueeze(present_#_key, groups)
+  v_apart# = Unsqueeze(present_#_value, groups)
+  k_groups# = Expand(k_apart#, groups_shape)
+  v_groups# = Expand(v_apart#, groups_shape)
+  keys# = Reshape(k_groups#, all_shape)
+  values# = Reshape(v_groups#, all_shape)
+  turned# = Transpose<perm = [0, 1, 3, 2]>(keys#)
+  scores# = MatMul(q_rows#, turned#)
+  masked# = Add(scores#, bias)
+  shares# = Softmax<axis = 3>(masked#)
+  mixed# = MatMul(shares#, values#)
+  back# = Transpose<perm = [0, 2, 1, 3]>(mixed#)
+  flat# = Reshape(back#, flat_shape)
+  out# = MatMul(flat#, O#)
+  x% = Add(x#, out#)
+"""
+END = """
+  logits = MatMul(x2, W)
+}
+"""
+
+
+def exported_model() -> onnx.ModelProto:
+    """The float model, with random weights."""
+    rng = np.random.default_rng(11)
+
+    def weights(*shape: int) -> NDArray[np.float32]:
+        return (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
+
+    constants = {
+        "E": rng.standard_normal((256, WIDTH)).astype(np.float32),
+        "P": rng.standard_normal((SIZE, WIDTH)).astype(np.float32),
+        **{f"{name}{n}": weights(WIDTH, WIDTH) for n in range(LAYERS) for name in "QO"},
+        **{f"{name}{n}": weights(WIDTH, HEADS * HEAD) for n in range(LAYERS) for name in "KV"},
+        "W": weights(WIDTH, 256),
+        "one": np.array(1),
+        "rows": np.array([1, 2]),
+        "groups": np.array([2]),
+        "nothing": np.float32(0),
+        "hidden": np.float32(-1e9),
+        "query_shape": np.array([1, 1, HEADS * SHARED, HEAD]),
+        "row_shape": np.array([1, 1, HEADS, HEAD]),
+        "groups_shape": np.array([1, HEADS, SHARED, SIZE + 1, HEAD]),
+        "all_shape": np.array([1, HEADS * SHARED, SIZE + 1, HEAD]),
+        "flat_shape": np.array([1, 1, WIDTH]),
+    }
+    layers = [LAYER.replace("#", str(n)).replace("%", str(n + 1)) for n in range(LAYERS)]
+    model = parser.parse_model(BEGIN + "".join(layers) + END)
+    for name, value in constants.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    onnx.checker.check_model(model, full_check=True)
+    return model
