@@ -116,11 +116,12 @@ def _summary(story: "Story", generator: "Generator") -> str:
     rate = f"{story.tokens_per_second:,.1f} tokens a second"
     if not story.clock_hz or not story.runs:
         return f"{counted}; {rate} on {generator.decoder.session.device}"
-    cycles, moved, launches = (
+    cycles, moved, count = (
         f"{total / story.runs:,.0f}" for total in (story.cycles, story.dram_bytes, story.launches)
     )
+    launches = "one launch" if count == "1" else f"{count} launches"
     return (
-        f"{counted}; {which} takes {cycles} cycles in {launches} launches, and moves {moved} bytes "
+        f"{counted}; {which} takes {cycles} cycles in {launches}, and moves {moved} bytes "
         f"of DRAM\n{rate} at {story.clock_hz / 1e6:g} MHz, if nothing else took time; what is "
         f"beside the accelerator takes {1e3 * story.host_seconds / story.runs:.2f} ms a token on "
         "this CPU"

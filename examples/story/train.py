@@ -1,15 +1,11 @@
-"""Train the story model on ``stories.txt``, quantise it by ONNX Runtime, and write it as
-``story_int8.onnx``.
+"""Train the story model on ``stories.txt``, quantise it, and write it as ``story_int8.onnx``.
 
-``make train-story`` runs it: it needs the extras ``train`` (JAX) and ``test`` (ONNX Runtime) and
-takes a minute on one core.  Five stories of some 180 characters are learned by heart: the example
-shows how such a model runs, not what it knows.
-
-The quantised products are those with weights.  Attention stays in float.
+``make train-story`` runs it: it needs the extra ``train`` (JAX) and takes a minute on one core.
+Five stories of some 180 characters are learned by heart: the example shows how such a model runs,
+not what it knows.
 """
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -18,8 +14,14 @@ import numpy as np
 import onnx
 from model import HEADS, INNER, LAYERS, POSITIONS, WIDTH, step_model
 from numpy.typing import NDArray
-from onnxruntime import InferenceSession
-from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+
+import dovetail
+from dovetail.compiler.front.onnx.quantize import quantize_model
+from dovetail.compiler.quantize.data import read_data
+from dovetail.compiler.quantize.data.texts import text_source
+from dovetail.runtime import Session
+from dovetail.runtime.generate.decoder import Decoder
+from dovetail.runtime.generate.tokenizer import Bytes
 
 FOLDER = Path(__file__).parent
 STEPS, RATE, SEED = 1200, 3e-3, 1
@@ -28,12 +30,20 @@ WRONG, NOISE = 0.05, 0.1
 it is trained: a rounding then does not lead it out of what it knows.
 """
 
+SAMPLES = 512
+"""Characters that decide ranges."""
+
 Parameters = dict[str, jax.Array]
+
+
+def stories() -> list[str]:
+    """The texts."""
+    return (FOLDER / "stories.txt").read_text(encoding="utf-8").strip().split("\n\n")
 
 
 def sequences() -> NDArray[np.int32]:
     """int32[stories, POSITIONS + 1]: the bytes of each story between zeros."""
-    texts = (FOLDER / "stories.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    texts = stories()
     rows = np.zeros((len(texts), POSITIONS + 1), np.int32)
     for row, text in zip(rows, texts, strict=True):
         row[1 : len(text) + 1] = list(text.encode())
@@ -118,42 +128,22 @@ def train() -> Parameters:
     return p
 
 
-class Feeds(CalibrationDataReader):
-    """Inputs of the model along the stories, with the caches that it makes."""
-
-    def __init__(self, path: Path) -> None:
-        self._feeds = self._along(InferenceSession(path))
-
-    def get_next(self) -> dict[str, NDArray] | None:
-        return next(self._feeds, None)
-
-    def _along(self, session: InferenceSession) -> Iterator[dict[str, NDArray]]:
-        for row in sequences():
-            caches = np.zeros((2, LAYERS, HEADS, POSITIONS, WIDTH // HEADS), np.float32)
-            for position, token in enumerate(row[: np.flatnonzero(row)[-1] + 1]):
-                feed = {"token": np.array([token], np.int64), "position": np.array([position])}
-                feed |= {"past_keys": caches[0].copy(), "past_values": caches[1].copy()}
-                _, caches[0, :, :, position], caches[1, :, :, position] = session.run(None, feed)
-                if position % 3 == 0:
-                    yield feed
+def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+    """In int8, by what the model reads along the stories."""
+    decoder = Decoder(Session(dovetail.compile(model, "cpu")))
+    with tempfile.TemporaryDirectory() as folder:
+        for number, text in enumerate(stories()):
+            (Path(folder) / f"{number}.txt").write_text(text, encoding="utf-8")
+        data = read_data(
+            Path(folder), (), texts=lambda name, path: text_source(name, path, decoder, Bytes())
+        )
+        return quantize_model(model, list(data.spread(SAMPLES))).model
 
 
 def main() -> None:
     """Train, write, quantise."""
     parameters = {name: np.asarray(value) for name, value in train().items()}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "story.onnx"
-        onnx.save(step_model(parameters), path)
-        quantize_static(
-            path,
-            FOLDER / "story_int8.onnx",
-            Feeds(path),
-            op_types_to_quantize=["MatMul", "Relu"],
-            per_channel=True,
-            activation_type=QuantType.QInt8,
-            weight_type=QuantType.QInt8,
-            extra_options={"MatMulConstBOnly": True},
-        )
+    onnx.save(quantized(step_model(parameters)), FOLDER / "story_int8.onnx")
 
 
 if __name__ == "__main__":

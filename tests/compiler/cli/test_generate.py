@@ -67,7 +67,7 @@ def test_an_accelerator_says_what_a_token_takes(tmp_path: Path) -> None:
     rate = found["clock_hz"] / found["cycles_per_token"]
     assert found["tokens_per_second"] == pytest.approx(rate)
     streamed = invoke(*base)
-    assert f"each takes {found['cycles_per_token']:,.0f} cycles in 1 launches" in streamed.stderr
+    assert f"each takes {found['cycles_per_token']:,.0f} cycles in one launch" in streamed.stderr
 
 
 def test_a_prompt_is_read_in_blocks(tmp_path: Path) -> None:

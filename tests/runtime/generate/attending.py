@@ -26,7 +26,8 @@ attending (int64[1] token, int64[1] position, {CACHE} past_keys, {CACHE} past_va
   place = Gather(P, position)
   x0 = Add(word, place)
   turn = Gather(C, position)
-  seen = Less(columns, position)
+  before = Less(columns, position)
+  seen = Concat<axis = 0>(before, always)
 """
 LAYER = """
   past_k# = Gather(past_keys, n#)
@@ -76,7 +77,8 @@ def attending_model() -> onnx.ModelProto:
         **{f"{name}{n}": weights(WIDTH, HEADS * HEAD) for n in range(LAYERS) for name in "KV"},
         **{f"n{n}": np.array(n) for n in range(LAYERS)},
         "W": weights(WIDTH, 256),
-        "columns": np.append(np.arange(SIZE), -1),
+        "columns": np.arange(SIZE),
+        "always": np.array([True]),
         "hidden": np.float32(-1e4),
         "row_shape": np.array([HEADS, 1, HEAD]),
         "query_shape": np.array([HEADS, ROWS, HEAD]),

@@ -290,9 +290,7 @@ class Rules:
         if caches:
             self._join(node, axis)
             return
-        if any(name not in self.spread for name in node.input):
-            raise ModelError("an operand that all tokens share")
-        found = [self.spread[name] for name in node.input]
+        found = [self.spread.get(name) or self._again(name) for name in node.input]
         places = {each.place for each in found}
         (place,) = places if len(places) == 1 else (FRONT,)
         if place.kind == "rows" or (place.kind == "inside" and place.axis == axis):
@@ -301,6 +299,13 @@ class Rules:
             found = [self.emitter.front(each) for each in found]
         names = [each.name for each in found]
         self.emit(node, names, place, axis=axis - len(shape) if place == FRONT else axis)
+
+    def _again(self, name: str) -> Spread:
+        """A tensor that all tokens share, once for each."""
+        shape = self.shapes[name]
+        whole = self.emitter.constant(np.array((self.emitter.tokens, *shape)), "tokens_shape")
+        again = self.emitter.node("Expand", (name, whole), f"{name}_tokens")
+        return Spread(self.emitter.bytes_of(again, name), FRONT, shape)
 
     def _join(self, node: onnx.NodeProto, axis: int) -> None:
         """A cache, and behind it what is new, of all tokens."""

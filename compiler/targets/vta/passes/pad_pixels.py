@@ -10,6 +10,7 @@ ends.
 
 import numpy as np
 
+from ....dtypes import DType
 from ....graph.ir import Array, Node
 from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.values import Requantize
@@ -34,6 +35,8 @@ def _joined(rewriter: Rewriter, node: Node) -> str | None:
     given, kinds = rewriter.graph.constants, [rewriter.graph.types[name] for name in node.inputs]
     computed = [name for name in node.inputs if name not in given]
     if node.operator != Concatenate(3) or len(computed) != 1 or len(kinds) == 1:
+        return None
+    if any(kind.dtype is not DType.INT8 or kind.shape[0] != 1 for kind in kinds):
         return None
     bias, rows = list[Array](), list[int]()
     for name, kind in zip(node.inputs, kinds, strict=True):

@@ -43,10 +43,12 @@ class _Drawing:
     def scale(self) -> str:
         return self.builder.constant("s", np.ones(4, np.float32))
 
-    def refused(self, *outputs: str) -> dict[str, str]:
+    def refused(self, *outputs: str, lanes: int = 1) -> dict[str, str]:
         """The reasons, by the name of the node's output."""
         graph: Graph = self.builder.build(outputs)
-        return {graph.nodes[n].output: each.reason for n, each in node_refusals(graph).items()}
+        return {
+            graph.nodes[n].output: each.reason for n, each in node_refusals(graph, lanes).items()
+        }
 
 
 def test_layers_views_and_aliases_run_and_host_operators_are_told() -> None:
@@ -131,6 +133,29 @@ def test_a_slice_of_rows_is_refused() -> None:
         y: "node 'n1': the accelerator has no Slice that makes int8[1, 1, 1, 4] of "
         "int8[1, 2, 1, 4]",
     }
+
+
+def test_a_cache_whose_positions_fill_no_blocks_is_refused() -> None:
+    """A joined tensor that is no cache has another reason."""
+    for length, axis, reason in (
+        (7, 2, "a cache of 7 positions; required a multiple of 4, such as 8"),
+        (
+            8,
+            2,
+            "the accelerator has no Concatenate that makes int8[1, 2, 9, 4] of int8[1, 2, 8, 4]",
+        ),
+        (
+            7,
+            1,
+            "the accelerator has no Concatenate that makes int8[1, 4, 7, 4] of int8[1, 2, 7, 4]",
+        ),
+    ):
+        graph = _Drawing(1, 2, length, 4)
+        past = graph.quantized()
+        start, size = (0, 0, 0, 0), (1, 2, 1 if axis == 2 else length, 4)
+        new = graph.add(Slice(start, (1, 1, 1, 1), size), past)
+        joined = graph.add(Concatenate(axis), past, new)
+        assert graph.refused(joined, lanes=4)[joined] == f"node 'n2': {reason}"
 
 
 def test_factors_of_other_channels_are_refused() -> None:
