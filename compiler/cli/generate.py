@@ -109,7 +109,8 @@ def _summary(story: "Story", generator: "Generator") -> str:
     if generator.decoder.is_full:
         counted += f"; all {capacity} positions of the caches are taken"
     if story.blocks:
-        counted += f"; {story.block_tokens} of these read in {story.blocks} blocks"
+        blocks = "one block" if story.blocks == 1 else f"{story.blocks} blocks"
+        counted += f"; {story.block_tokens} of these read in {blocks}"
         if story.clock_hz:
             counted += f", {story.block_cycles / story.block_tokens:,.0f} cycles each"
     which = "each other one" if story.blocks else "each"

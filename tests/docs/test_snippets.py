@@ -47,6 +47,7 @@ NOT_RUN = {
     'with dovetail.Session("model.dvt", device="cuda")': "needs a GPU; tests/runtime/gpu has none",
     "module = dovetail.compile(model.eval()": "needs torch; tests/compiler/dynamo has it",
     "import torch": "as well",
+    "dovetail quantize decoder.onnx": "as well; tests/compiler/front/onnx/quantize/test_command.py",
     "dovetail generate": "needs a language model; tests/compiler/cli/test_generate.py has one",
     "dovetail compile model_int8.onnx --tokens": "as well",
     "with dovetail.Generator(": "as well; tests/runtime/generate",
