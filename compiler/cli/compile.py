@@ -19,7 +19,7 @@ from .output import (
 )
 from .paths import PATH
 from .records import record_paths, records_option
-from .target_options import GPUS, require_cpu_code, require_target
+from .target_options import GPUS, effort_option, require_cpu_code, require_target
 
 if TYPE_CHECKING:
     from dovetail.runtime.module import Module, Placement
@@ -65,13 +65,7 @@ FOLLOWING = ("it is part of another", "it reads the ", "it converts ", "runs on 
     type=PATH,
     help="File of plans (vta): those in it are used again, new ones are added.",
 )
-@click.option(
-    "--effort",
-    type=click.FloatRange(0, 100),
-    default=1,
-    show_default=True,
-    help="How many programs to try for a fast one (vta); 0 compiles fastest.",
-)
+@effort_option
 @click.option(
     "--no-winograd", is_flag=True, help="Use only direct convolutions, which are more exact (cpu)."
 )

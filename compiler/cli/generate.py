@@ -9,6 +9,7 @@ from .arrays import dimensions_option, read_dimensions
 from .decoders import roles_options, tokenizer_option
 from .output import clear_errors, human, json_option, print_json, printable, progress
 from .paths import PATH
+from .target_options import effort_option, require_target
 
 if TYPE_CHECKING:
     from dovetail.runtime.generate.generator import Generator, Story
@@ -47,6 +48,7 @@ __all__ = ["generate"]
     help="Read the prompt in blocks of NUMBER tokens (17, 33, ...), or with the FILE.dvt that "
     "compile --tokens made of this model.",
 )
+@effort_option
 @roles_options
 @json_option
 @clear_errors
@@ -61,6 +63,7 @@ def generate(
     seed: int,
     dims: tuple[str, ...],
     blocks: str | None,
+    effort: float,
     named: "Named",
     as_json: bool,
 ) -> None:
@@ -79,13 +82,14 @@ def generate(
         prompt.encode()
     except UnicodeEncodeError:
         raise click.BadParameter("it is not text in UTF-8", param_hint="--prompt") from None
+    require_target(target)
     choose = sampler(temperature, seed)
     reads = open_tokenizer(tokenizer) if tokenizer else None
     with progress(f"{opening(model)} {model.name}"):
-        module = open_module(model, target, dims=read_dimensions(dims))
+        module = open_module(model, target, dims=read_dimensions(dims), effort=effort)
         reader = None
         if blocks is not None:
-            reader = open_blocks(blocks, model, target, named, read_dimensions(dims))
+            reader = open_blocks(blocks, model, target, named, read_dimensions(dims), effort)
     if device:
         build_for(module, device)
     with Generator(module, reads, device, named, reader) as generator:

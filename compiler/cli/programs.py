@@ -1,6 +1,7 @@
 """Programs that come from files: assembly, bytes of instructions, modules."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,19 +44,22 @@ def open_module(
     records: Sequence[Path] = (),
     key: Path | None = None,
     dims: Mapping[str, int] | None = None,
+    effort: float = 1,
 ) -> Module:
     """The module in a file (.dvt), or that of a model, compiled here for ``target``.
 
     records: of tuning, for a model only.  key: a file with the public key that a module must be
-    signed by.  dims: sizes of a model's symbolic dimensions.
-    Raises what loading and compiling raise, and InputError for records or dims with a module:
-    those of a module were chosen as it was compiled.
+    signed by.  dims: sizes of a model's symbolic dimensions.  effort: as ``CompileOptions`` has it.
+    Raises what loading and compiling raise, and InputError for records, dims or an effort with a
+    module: those of a module were chosen as it was compiled.
     """
     if not is_model(path):
         if records:
             raise InputError(f"--records with the module {path}; required a model")
         if dims:
             raise InputError(f"--dim with the module {path}; required a model")
+        if effort != 1:
+            raise InputError(f"--effort with the module {path}; required a model")
         if key is None:
             return Module.load(path)
         from dovetail.runtime.trust.signature import load_signed
@@ -63,22 +67,25 @@ def open_module(
         return load_signed(path, key)
     if key is not None:
         raise InputError(f"--require-signature with the model {path}; required a module (.dvt)")
-    from dataclasses import replace
-
     from ..driver import compile_model
     from ..options import CompileOptions
 
-    options = replace(CompileOptions.from_environment(), records=tuple(records))
+    options = replace(CompileOptions.from_environment(), records=tuple(records), effort=effort)
     return compile_model(path, target, options, dims)
 
 
 def open_blocks(
-    given: str, model: Path, target: str, named: "Named", dims: Mapping[str, int] | None = None
+    given: str,
+    model: Path,
+    target: str,
+    named: "Named",
+    dims: Mapping[str, int] | None = None,
+    effort: float = 1,
 ) -> Module:
     """The module that reads a decoder's prompts: in a file (.dvt), or made here of ``model``.
 
-    given: the file, or how many tokens a block has.  Raises what loading and compiling raise, and
-    InputError for a number with a module.
+    given: the file, or how many tokens a block has.  effort: as of ``open_module``.
+    Raises what loading and compiling raise, and InputError for a number with a module.
     """
     if not given.isdecimal():
         return Module.load(Path(given))
@@ -90,7 +97,7 @@ def open_blocks(
     from ..driver import compile_model
     from ..options import CompileOptions
 
-    options = CompileOptions.from_environment()
+    options = replace(CompileOptions.from_environment(), effort=effort)
     return compile_model(block_model(model, int(given), named, dims), target, options)
 
 

@@ -1,11 +1,11 @@
-"""Options of ``dovetail compile`` that say nothing to some targets: an error, not silence."""
+"""Options of compiling that say nothing to some targets: for those an error, not silence."""
 
 from collections.abc import Collection
 
 import click
 from click.core import ParameterSource
 
-__all__ = ["GPUS", "require_cpu_code", "require_target"]
+__all__ = ["GPUS", "effort_option", "require_cpu_code", "require_target"]
 
 GPUS = ("opencl", "cuda", "webgpu")
 """Targets whose modules are kernels."""
@@ -20,6 +20,14 @@ TARGETS = {
     "gpu": GPUS,
 }
 """The targets that an option is for, by the first word of their names."""
+
+effort_option = click.option(
+    "--effort",
+    type=click.FloatRange(0, 100),
+    default=1,
+    show_default=True,
+    help="How many programs to try for a fast one (vta); 0 compiles fastest.",
+)
 
 
 def require_target(target: str) -> None:

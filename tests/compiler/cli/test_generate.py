@@ -66,7 +66,7 @@ def test_an_accelerator_says_what_a_token_takes(tmp_path: Path) -> None:
     assert found["dram_bytes_per_token"] > 8 * 256
     rate = found["clock_hz"] / found["cycles_per_token"]
     assert found["tokens_per_second"] == pytest.approx(rate)
-    streamed = invoke(*base)
+    streamed = invoke(*base, "--effort", 0.5)
     assert f"each takes {found['cycles_per_token']:,.0f} cycles in one launch" in streamed.stderr
 
 
@@ -86,9 +86,15 @@ def test_a_prompt_is_read_in_blocks(tmp_path: Path) -> None:
     refused(invoke("generate", reader, "--blocks", 3), "blocks of 3 tokens of the module")
 
 
-def test_sizes_are_for_a_model(tmp_path: Path) -> None:
-    done = invoke("generate", tmp_path / "step.dvt", "--prompt", "a", "--dim", "n=1")
-    refused(done, "--dim with the module")
+@pytest.mark.parametrize("option", [("--dim", "n=1"), ("--effort", 0)])
+def test_sizes_and_efforts_are_for_a_model(tmp_path: Path, option: tuple[str, object]) -> None:
+    done = invoke("generate", tmp_path / "step.dvt", "--prompt", "a", *option)
+    refused(done, f"{option[0]} with the module")
+
+
+def test_an_effort_is_for_an_accelerator(tmp_path: Path) -> None:
+    done = invoke("generate", tmp_path / "step.onnx", "--target", "cpu", "--effort", 0)
+    refused(done, "--effort is for --target vta, not cpu", 2)
 
 
 def test_a_tokenizer_is_read_before_a_model_is_compiled(tmp_path: Path) -> None:
