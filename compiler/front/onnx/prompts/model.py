@@ -82,7 +82,7 @@ class _Spreading:
         for tensor in filter(None, (roles.token, roles.position, roles.mask)):
             rules.given(tensor.name, tensor.shape)
         for cache in roles.caches:
-            rules.cached[cache.past.name] = cache.axis
+            rules.caches.given(cache.past.name, cache.axis)
         for node in inferred.node:
             for names in (node.input, node.output):
                 names[:] = [within.get(name, name) for name in names]

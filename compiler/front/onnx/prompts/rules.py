@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 import numpy as np
 import onnx
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ....errors import ModelError
+from .attributes import attribute_of, has_graphs
+from .caches import QUANTISATION, Caches
 from .places import FRONT, ROWS, Emitter, Place, Spread
 from .slots import Slots
 
@@ -26,7 +27,6 @@ FUNCTIONS = frozenset(
     ["Abs", "Cast", "Clip", "Cos", "Erf", "Exp", "Gelu", "Identity", "Log", "Neg", "Reciprocal"]
 )
 CURVES = frozenset(["Relu", "Sigmoid", "Sin", "Sqrt", "Tanh"])
-QUANTISATION = frozenset(["QuantizeLinear", "DequantizeLinear"])
 ELEMENTWISE = (
     LOGIC | FUNCTIONS | CURVES | QUANTISATION | {"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"}
 )
@@ -40,8 +40,8 @@ class Rules:
 
     shapes: of the model's tensors, for one token.  constants: by name.
     spread: tensors that differ from token to token, by their names in the model; all others are
-    what they were.  cached: of those the ones that hold a cache, and their axes of positions.
-    joined: of those the ones that are a cache and the tokens' rows, and these rows.
+    what they were.  caches: those of these that hold a cache.
+    scores: names of the first whose last axis has the places of positions, in the block's order.
     """
 
     emitter: Emitter
@@ -49,8 +49,11 @@ class Rules:
     shapes: Mapping[str, Shape]
     constants: Mapping[str, Array]
     spread: dict[str, Spread] = field(default_factory=dict)
-    cached: dict[str, int] = field(default_factory=dict)
-    joined: dict[str, Spread] = field(default_factory=dict)
+    scores: set[str] = field(default_factory=set)
+    caches: Caches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.caches = Caches(self.emitter, self.shapes)
 
     def given(self, name: str, shape: Shape) -> None:
         """An input of one element becomes one of all tokens."""
@@ -60,11 +63,11 @@ class Rules:
         """Raises ModelError for an operator, or a form of one, that there is no rule for."""
         if not any(name in self.spread for name in node.input):
             self.emitter.nodes.append(node)
-            self._follow(node)
+            self.caches.follow(node)
             return
         kind = node.op_type
         try:
-            if any(x not in self.shapes for x in node.output if x) or _has_graphs(node):
+            if any(x not in self.shapes for x in node.output if x) or has_graphs(node):
                 raise ModelError("no rule for it")
             if kind in ELEMENTWISE:
                 self._elementwise(node)
@@ -76,48 +79,10 @@ class Rules:
                 RULES[kind](self, node)
             else:
                 self._one_by_one(node)
+            if not self.scores.isdisjoint(node.input):
+                self.scores.update(filter(self._has_places, node.output))
         except ModelError as error:
             raise ModelError(f"node {node.name!r} ({kind}) in blocks of tokens: {error}") from None
-
-    def _follow(self, node: onnx.NodeProto) -> None:
-        """Say which results of a node that all tokens share are caches, or have rows of tokens."""
-        rows = self.joined.get(node.input[0]) if node.input else None
-        if rows is not None and node.op_type in QUANTISATION:
-            self._quantise_rows(node, rows)
-        elif rows is not None and self._is_whole(node):
-            self.joined[node.output[0]] = rows
-        found = [name for name in node.input if name in self.cached]
-        if not found:
-            return
-        axis = self.cached[found[0]]
-        size = self.shapes[found[0]][axis]
-        out = self.shapes.get(node.output[0], ())
-        if node.op_type == "Gather" and axis > 0 and len(found) == 1:
-            axis += len(out) - len(self.shapes[found[0]])
-        elif node.op_type == "Transpose":
-            axis = list(_attribute(node, "perm", range(len(out))[::-1])).index(axis)
-        elif not self._is_whole(node) and node.op_type not in (*QUANTISATION, "Concat"):
-            raise ModelError(f"node {node.name!r} ({node.op_type}) of a cache: no rule for it")
-        if node.op_type == "Concat" or not (axis < len(out) and out[axis] == size):
-            raise ModelError(f"node {node.name!r} ({node.op_type}) of a cache: no rule for it")
-        self.cached[node.output[0]] = axis
-
-    def _is_whole(self, node: onnx.NodeProto) -> bool:
-        """True if a node's result is its operand, as where a window holds all positions."""
-        if node.op_type == "Slice":
-            return self.shapes.get(node.output[0]) == self.shapes.get(node.input[0])
-        return node.op_type == "Identity"
-
-    def _quantise_rows(self, node: onnx.NodeProto, rows: Spread) -> None:
-        """Do to the tokens' rows alone what a node does to them and the cache."""
-        if any(prod(self.shapes[scale]) != 1 for scale in node.input[1:2]):
-            return
-        attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-        names = (rows.name, *node.input[1:])
-        name = self.emitter.node(node.op_type, names, f"{node.output[0]}_rows", **attributes)
-        if node.op_type == "DequantizeLinear":
-            self.emitter.scales[name] = tuple(node.input[1:])
-        self.joined[node.output[0]] = Spread(name, rows.place, rows.shape)
 
     def emit(
         self, node: onnx.NodeProto, inputs: Sequence[str], place: Place, **changed: object
@@ -137,12 +102,21 @@ class Rules:
         for name in node.output:
             self.spread[name] = Spread(name, place, self.shapes[name])
 
+    def _has_places(self, name: str) -> bool:
+        """True if the last axis is as long as one of positions."""
+        return self.shapes.get(name, ())[-1:] == (self.slots.size + 1,)
+
+    def _without_places(self, node: onnx.NodeProto) -> None:
+        """Raises ModelError for a node of scores."""
+        if not self.scores.isdisjoint(node.input):
+            raise ModelError("no rule for it over positions")
+
     def of(self, name: str) -> Spread:
         """The tensor ``name`` of all tokens, or, of a cache and their rows, these.
 
         Raises ModelError where all tokens share it.
         """
-        found = self.spread.get(name) or self.joined.get(name)
+        found = self.spread.get(name) or self.caches.joined.get(name)
         if found is None:
             raise ModelError(f"output {name!r} does not depend on the token")
         return found
@@ -154,7 +128,13 @@ class Rules:
         return self.spread[node.input[0]]
 
     def _one_by_one(self, node: onnx.NodeProto) -> None:
-        """A node for each token, where there is no rule for all tokens at once."""
+        """A node for each token, where there is no rule for all tokens at once.
+
+        Raises ModelError where it could see the order of positions, which is another one now.
+        """
+        if not self.caches.made.isdisjoint(node.input):
+            raise ModelError("no rule for it over a cache")
+        self._without_places(node)
         emitter, parts = self.emitter, {name: list[str]() for name in node.output if name}
         spread = {x: emitter.front(self.spread[x]) for x in node.input if x in self.spread}
         for token in range(emitter.tokens):
@@ -221,7 +201,7 @@ class Rules:
         """The operand of a node that works within the last axis.  Raises ModelError."""
         found = self.one(node)
         rank = len(found.shape)
-        if _attribute(node, "axis", default) not in (-1, rank - 1):
+        if attribute_of(node, "axis", default) not in (-1, rank - 1):
             raise ModelError("an axis that is not the last")
         if found.place == Place("inside", rank - 1):
             return self.emitter.front(found)
@@ -233,10 +213,10 @@ class Rules:
 
     def _reduce(self, node: onnx.NodeProto) -> None:
         found, rank = self.one(node), len(self.shapes[node.input[0]])
-        axes = _attribute(node, "axes", None)
+        axes = attribute_of(node, "axes", None)
         if axes is None and len(node.input) > 1:
             axes = self.constants.get(node.input[1])
-        if axes is None or not _attribute(node, "keepdims", 1):
+        if axes is None or not attribute_of(node, "keepdims", 1):
             raise ModelError("axes that are not given, or left out")
         counted = [int(each) % rank for each in axes]
         if found.place.kind == "rows" or found.place.axis in counted:
@@ -263,17 +243,21 @@ class Rules:
         elif found.place.kind == "rows" or found.place.axis == len(found.shape) - 1:
             found = self.emitter.front(found)
         self.emit(node, [found.name, *node.input[1:]], found.place)
+        (out,) = node.output
+        if node.input[1] in self.caches.made and self._has_places(out):
+            self.scores.add(out)
 
     def _dense(self, node: onnx.NodeProto) -> None:
         found = self.one(node)
-        if found.place != Place("inside", 0) or _attribute(node, "transA", 0):
+        if found.place != Place("inside", 0) or attribute_of(node, "transA", 0):
             raise ModelError("rows that are not those of tokens")
         self.emit(node, [found.name, *node.input[1:]], found.place)
 
     def _gather(self, node: onnx.NodeProto) -> None:
         table, index = node.input
-        axis = _attribute(node, "axis", 0)
+        axis = attribute_of(node, "axis", 0)
         if table in self.spread:
+            self._without_places(node)
             rank = len(self.shapes[table])
             found = self.emitter.front(self.one(node))
             self.emit(node, [found.name, index], FRONT, axis=axis % rank - rank)
@@ -285,10 +269,9 @@ class Rules:
 
     def _concat(self, node: onnx.NodeProto) -> None:
         shape = self.shapes[node.output[0]]
-        axis = _attribute(node, "axis", 0) % len(shape)
-        caches = [name for name in node.input if name in self.cached]
-        if caches:
-            self._join(node, axis)
+        axis = attribute_of(node, "axis", 0) % len(shape)
+        if any(name in self.caches.past for name in node.input):
+            self.caches.join(node, axis, self.spread.get(node.input[1]))
             return
         found = [self.spread.get(name) or self._again(name) for name in node.input]
         places = {each.place for each in found}
@@ -307,17 +290,6 @@ class Rules:
         again = self.emitter.node("Expand", (name, whole), f"{name}_tokens")
         return Spread(self.emitter.bytes_of(again, name), FRONT, shape)
 
-    def _join(self, node: onnx.NodeProto, axis: int) -> None:
-        """A cache, and behind it what is new, of all tokens."""
-        past, *rest = node.input
-        new = self.spread.get(rest[0]) if len(rest) == 1 else None
-        if self.cached.get(past) != axis or new is None or new.shape[axis] != 1:
-            raise ModelError("a cache that is joined in another way than with one new position")
-        rows = self.joined[node.output[0]] = self.emitter.inside(new, axis)
-        self.emitter.nodes.append(
-            helper.make_node("Concat", [past, rows.name], node.output, node.name, axis=axis)
-        )
-
     def _reshape(self, node: onnx.NodeProto) -> None:
         found, shape = self.one(node), self.shapes[node.output[0]]
         if found.place != Place("inside", 0):
@@ -330,7 +302,7 @@ class Rules:
 
     def _transpose(self, node: onnx.NodeProto) -> None:
         found = self.one(node)
-        order = list(_attribute(node, "perm", range(len(found.shape))[::-1]))
+        order = list(attribute_of(node, "perm", range(len(found.shape))[::-1]))
         if found.place.kind == "inside":
             place = Place("inside", order.index(found.place.axis))
             self.emit(node, [found.name], place, perm=order)
@@ -339,8 +311,9 @@ class Rules:
         self.emit(node, [found.name], FRONT, perm=[0, *(each + 1 for each in order)])
 
     def _split(self, node: onnx.NodeProto) -> None:
+        self._without_places(node)
         found, rank = self.one(node), len(self.shapes[node.input[0]])
-        axis = _attribute(node, "axis", 0) % rank
+        axis = attribute_of(node, "axis", 0) % rank
         if found.place.kind == "rows" or found.place == Place("inside", axis):
             found = self.emitter.front(found)
         front = found.place == FRONT
@@ -348,6 +321,7 @@ class Rules:
         self.emit(node, names, found.place, axis=axis - rank if front else axis)
 
     def _slice(self, node: onnx.NodeProto) -> None:
+        self._without_places(node)
         found, rank = self.one(node), len(self.shapes[node.input[0]])
         axes = self.constants.get(node.input[3]) if len(node.input) > 3 else None
         if axes is None:
@@ -362,21 +336,8 @@ class Rules:
         self.emit(node, [found.name, start, end, constant, *step], found.place)
 
 
-def _has_graphs(node: onnx.NodeProto) -> bool:
-    """True if a node has graphs within it, as Loop has."""
-    return any(each.HasField("g") or each.graphs for each in node.attribute)
-
-
 def _keep(given: Spread) -> Spread:
     return given
-
-
-def _attribute(node: onnx.NodeProto, name: str, default: object) -> Any:
-    """The value of an attribute."""
-    for each in node.attribute:
-        if each.name == name:
-            return helper.get_attribute_value(each)
-    return default
 
 
 RULES: Mapping[str, Callable[[Rules, onnx.NodeProto], None]] = {

@@ -113,3 +113,31 @@ def test_what_has_no_rule_is_refused() -> None:
     model.graph.node[at + 1].input[1] = "position"
     with pytest.raises(ModelError, match="an operand that differs from token to token"):
         prompt_model(model, 4)
+
+
+@pytest.mark.parametrize("kind", ["CumSum", "Slice"])
+def test_what_sees_the_order_of_positions_is_refused(kind: str) -> None:
+    """In a block they are in another order."""
+    model = attending_model()
+    numbers = {"last": [-1], "from": [0], "to": [SIZE + 1]}
+    for name, value in numbers.items():
+        model.graph.initializer.append(helper.make_tensor(name, onnx.TensorProto.INT64, [1], value))
+    at = next(n for n, node in enumerate(model.graph.node) if "masked0" in node.output)
+    model.graph.node[at].output[0] = "unmoved"
+    inputs = {"CumSum": ["unmoved", "last"], "Slice": ["unmoved", "from", "to", "last"]}[kind]
+    model.graph.node.insert(at + 1, helper.make_node(kind, inputs, ["masked0"]))
+    with pytest.raises(
+        ModelError, match=rf"\({kind}\) in blocks of tokens: no rule for it over pos"
+    ):
+        prompt_model(model, 4)
+
+
+def test_attention_as_one_operator_over_a_cache_is_refused() -> None:
+    model = attending_model()
+    node = next(node for node in model.graph.node if "mixed0" in node.output)
+    node.op_type, node.domain = "Unknown", "own"
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    shape = helper.make_tensor_value_info("mixed0", onnx.TensorProto.FLOAT, [2, 2, 2])
+    model.graph.value_info.append(shape)
+    with pytest.raises(ModelError, match=r"\(Unknown\) in blocks of tokens: no rule for it over a"):
+        prompt_model(model, 4)
