@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-__all__ = ["LARGEST", "REFUSED", "Array", "Drawing", "Scale", "compute", "fused"]
+__all__ = ["LARGEST", "REFUSED", "Array", "Drawing", "Scale", "compute", "fused", "reads"]
 
 Array = NDArray[np.generic]
 
@@ -26,6 +26,10 @@ LEVELS = onnxruntime.GraphOptimizationLevel
 
 LARGEST, LARGEST_WHOLE = 6000, 200_000
 """Elements of a tensor, weights included; in networks that run whole."""
+
+
+IR_VERSION = 10
+"""Of models; ONNX Runtime takes every opset of ``draw`` with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class Drawing:
         """A new node's results; none if ONNX Runtime cannot run it, or they are not finite."""
         names = [f"{kind.lower()}{len(self.nodes)}_{n}" for n in range(results)]
         node = helper.make_node(kind, inputs, names, name=names[0][:-2], **attributes)
-        given = {name: self.values[name] for name in dict.fromkeys(inputs) if name}
+        given = {name: self.values[name] for name in reads(node)}
         try:
             found = compute(single(node, given, self.opset), given)
         except REFUSED:
@@ -237,8 +241,21 @@ class Drawing:
             [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
         )
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9
+            graph,
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=IR_VERSION,
         )
+
+
+def reads(node: onnx.NodeProto) -> list[str]:
+    """Tensors that a node reads, its bodies from the graph around them included, each once."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        body = attribute.g
+        own = {each.name for each in (*body.input, *body.initializer)}
+        own.update(name for inner in body.node for name in inner.output)
+        names += [name for inner in body.node for name in reads(inner) if name not in own]
+    return list(dict.fromkeys(names))
 
 
 def single(node: onnx.NodeProto, given: dict[str, Array], opset: int) -> onnx.ModelProto:
@@ -251,7 +268,7 @@ def single(node: onnx.NodeProto, given: dict[str, Array], opset: int) -> onnx.Mo
         [onnx.ValueInfoProto(name=name) for name in node.output],
         [numpy_helper.from_array(given[name], name) for name in known],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
 
 
 def compute(
@@ -280,13 +297,29 @@ def fused(model: onnx.ModelProto) -> onnx.ModelProto:
     with TemporaryDirectory() as folder:
         options.optimized_model_filepath = f"{folder}/model.onnx"
         _session(model, options)
-        return onnx.load(options.optimized_model_filepath)
+        model = onnx.load(options.optimized_model_filepath)
+    # It gives other tensors these names again where it is to run the model.
+    given = {name: f"given{n}" for n, name in enumerate(_named(model)) if name.startswith("qdq_")}
+    for node in model.graph.node:
+        node.input[:] = [given.get(name, name) for name in node.input]
+        node.output[:] = [given.get(name, name) for name in node.output]
+    for each in model.graph.initializer:
+        each.name = given.get(each.name, each.name)
+    return model
+
+
+def _named(model: onnx.ModelProto) -> list[str]:
+    """Constants and what nodes make."""
+    made = [name for node in model.graph.node for name in node.output]
+    return [*(each.name for each in model.graph.initializer), *made]
 
 
 def _session(
     model: onnx.ModelProto, options: onnxruntime.SessionOptions
 ) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = 1
+    # Without it, sums of uint8 times int8 saturate on x86 that has no VNNI.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 4
     return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -19,7 +19,7 @@ from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 
-from . import compare, plans, relations
+from . import plans, ready, relations
 from .compare import KEPT, FoundError, RefusedError, check, references
 from .draw import WHOLE, Sample, draw
 from .drawing import compute
@@ -119,7 +119,7 @@ def test_a_wrong_byte_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             array.reshape(-1)[:1] += 2
         return result
 
-    monkeypatch.setattr(compare, "run", damaged)
+    monkeypatch.setattr(ready, "run", damaged)
     with pytest.raises(FoundError, match=r"1 of .* wrong"):
         check(draw(10), "cpu")
 
