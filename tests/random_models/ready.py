@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import onnx
 
 from dovetail.compiler import compile
+from dovetail.compiler.errors import ModelError
+from dovetail.compiler.front.source import NeedsValueError
 from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph
@@ -54,7 +56,10 @@ def make_ready(model: onnx.ModelProto, target: Target) -> Ready:
 
 
 def _whole(model: onnx.ModelProto) -> list[Graph]:
-    graph, passes = prepared_graph(open_model(model), {})
+    try:
+        graph, passes = prepared_graph(open_model(model), {})
+    except NeedsValueError as error:
+        raise ModelError(f"{error}, and nothing runs before it") from None
     return [passes.run(graph)]
 
 

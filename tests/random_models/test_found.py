@@ -133,7 +133,18 @@ def gelu_of_onnx_runtime(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
     return b.quantize(gelu, 0.0411, np.int8(-120)), (1, 3, 4, 5), "int8"
 
 
+def part_of_one_row(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """A slice asked for the second dimension of a tensor that has one."""
+    row = b.node("Gather", [_conv(b, _dequantized(b), 3, 4), b.constant(np.int64(0))])
+    for _ in range(2):
+        row = b.node("Gather", [row, b.constant(np.int64(1))])
+    limits = [b.constant(np.array(each)) for each in ([1], [4])]
+    part = b.node("Slice", [_dequantized(b, b.quantize(row, 0.0411, np.int8(3)), 0.0411), *limits])
+    return b.quantize(part, 0.0411, np.int8(3)), (1, 3, 4, 5), "int8"
+
+
 FOUND: tuple[Build, ...] = (
+    part_of_one_row,
     small_softplus,
     product_with_its_rows_repeated,
     product_with_rows_that_are_an_output,
