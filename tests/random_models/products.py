@@ -56,7 +56,7 @@ def _windows(
     }
     if d.chance(dilated):
         found["dilations"] = [d.random.choice((1, 2, 3)) for _ in range(space)]
-    spans = [(k - 1) * n + 1 for k, n in zip(kernel, found.get("dilations", [1, 1]), strict=False)]
+    spans = [(k - 1) * n + 1 for k, n in zip(kernel, found.get("dilations", [1] * space), strict=True)]
     # Where strides are longer, ONNX Runtime leaves out what is before the first window.
     within = all(span >= n for span, n in zip(spans, found["strides"], strict=True))
     if within and d.chance(0.15):

@@ -66,7 +66,10 @@ def _whole(model: onnx.ModelProto) -> list[Graph]:
 def _pieces(model: onnx.ModelProto, target: Vta) -> list[Graph]:
     """The pieces of a model, in the order they run."""
     lanes, words = target.config.block, target.config.act_depth
-    plan = target.plan(target.load(open_model(model), {}))
+    imported = target.load(open_model(model), {})
+    if imported.rest is not None:
+        raise ModelError("a part of the model has no graph")
+    plan = target.plan(imported)
     trace = Trace(CompileOptions())
     return [
         prepare_graph(piece.graph, trace, lanes, act_words=words) if piece.own else piece.graph

@@ -44,6 +44,7 @@ def onnx_runtime_session(
 ) -> Callable[[Array], list[Array]]:
     """The model as a function of its only input."""
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 3
     options.optimized_model_filepath = optimized
