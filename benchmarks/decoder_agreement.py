@@ -123,7 +123,6 @@ def compared(way: str, found: Sequence[Text], wanted: Sequence[Text]) -> Agreeme
 def engine(model: Path, *, optimised: bool) -> Run:
     """ONNX Runtime on one thread."""
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads = 1
     if not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -130,7 +130,6 @@ def cifar(models: Path) -> Case:
 def outputs(model: onnx.ModelProto, samples: Sequence[Array]) -> Array:
     """float32[samples, values of the first output], by ONNX Runtime."""
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 3
     options.intra_op_num_threads = 1

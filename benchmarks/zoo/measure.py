@@ -104,7 +104,6 @@ def measure(path: Path, quantised: Path, figures: Figures) -> None:
 def reference(model: onnx.ModelProto, inputs: dict[str, Array], level: str) -> list[Array]:
     """ONNX Runtime's outputs."""
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level = REFERENCES[level]
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.intra_op_num_threads, options.log_severity_level = 1, 3

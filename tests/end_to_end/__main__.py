@@ -32,7 +32,6 @@ def verify(name: str, target: str, images: int) -> str:
     samples = [{"image": picture} for picture in pictures[:SAMPLES]]
     model = quantize_model(build(name, Options()), samples).model
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(

@@ -280,7 +280,6 @@ def references(
     give other bytes than float32.
     """
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     if integers:
         options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.intra_op_num_threads = 1

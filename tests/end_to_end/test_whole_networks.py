@@ -55,7 +55,6 @@ def test_resnet18_at_full_size_gives_the_bytes_of_onnx_runtime(
     resnet18_model: onnx.ModelProto, resnet18_module: Module
 ) -> None:
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = onnxruntime.InferenceSession(
         resnet18_model.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -50,7 +50,6 @@ def test_the_model_reaches_its_accuracy_byte_for_byte_like_onnxruntime(
     digits = data.load()
     images = np.ascontiguousarray(digits.test_images.transpose(0, 3, 1, 2))
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = onnxruntime.InferenceSession(
         digits_model, options, providers=["CPUExecutionProvider"]

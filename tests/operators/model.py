@@ -74,7 +74,6 @@ def outcome_of(case: Case, target: str) -> Outcome:
     inputs = {"x": rng.standard_normal(SHAPE).astype(np.float32)}
     found = next(iter(run(module, inputs).outputs.values()))
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -206,18 +206,20 @@ def _uncertain(sample: Sample) -> dict[str, int]:
 def _may_tie(
     name: str, makers: Mapping[str, onnx.NodeProto], kinds: Mapping[str, np.dtype]
 ) -> bool:
-    """True if it is a sum that ONNX Runtime has no operator of bytes for: of two types, or less, or
-    with weights of 4 bits.
+    """True if it is a sum, perhaps of products, that ONNX Runtime has no operator of bytes for: of
+    two types, or less, or with weights of 4 bits.
     """
     if makers[name].op_type != "QuantizeLinear":
         return False
     node = makers.get(makers[name].input[0])
     if node is not None and node.op_type == "MatMul":
         weights = makers.get(node.input[1])
-        return weights is not None and any(each.name == "block_size" for each in weights.attribute)
-    if node is None or node.op_type not in ("Add", "Sub"):
+        if weights is not None and any(each.name == "block_size" for each in weights.attribute):
+            return True
+    if node is None or node.op_type not in ("Add", "Sub", "Conv", "Gemm", "MatMul"):
         return False
-    read = [makers[each].input[0] for each in node.input if each in makers]
+    operands = node.input[: 1 if node.op_type in ("Conv", "Gemm") else 2]
+    read = [makers[each].input[0] for each in operands if each in makers]
     return node.op_type == "Sub" or any(kinds.get(each) != kinds[name] for each in read)
 
 

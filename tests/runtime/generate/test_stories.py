@@ -31,7 +31,6 @@ def test_texts_surprise_it_as_much_as_onnx_runtime_and_go_on_alike(shared_models
     texts = json.loads((folder / "texts.json").read_text())["golden"]
     model = folder / "stories260k_decode_int8.onnx"
     options = ort.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.intra_op_num_threads = 1
     peer = ort.InferenceSession(model, options)

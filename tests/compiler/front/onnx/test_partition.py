@@ -65,7 +65,6 @@ def compiled(model: onnx.ModelProto) -> Module:
 
 def test_the_parts_together_are_the_model(model: onnx.ModelProto, compiled: Module) -> None:
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
@@ -131,7 +130,6 @@ def test_what_depends_on_data_is_compiled_as_it_runs(digits_model: Path) -> None
     assert placed.where == "cpu"
     assert "depends on data" in placed.reason
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -110,7 +110,6 @@ def test_a_token_is_one_launch_with_the_same_bytes_everywhere(
     assert [part.target for part in module.parts] == ["cpu", "vta:tiny", "cpu"]
     check_costs(module.parts)
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     reference = onnxruntime.InferenceSession(model.SerializeToString(), options)
     cpu = compile(model, "cpu")

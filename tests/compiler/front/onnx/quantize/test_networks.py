@@ -30,7 +30,6 @@ def small(name: str, options: QuantizeOptions | None = None) -> onnx.ModelProto:
 def onnx_runtime(model: onnx.ModelProto, x: Array, optimized: str = "") -> Array:
     """Its output; the graph it runs is written to ``optimized``."""
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 3
     options.optimized_model_filepath = optimized

@@ -139,7 +139,6 @@ def quantized(model: onnx.ModelProto) -> QuantizedModel:
 
 def onnx_runtime(model: onnx.ModelProto, sample: dict[str, Array]) -> list[Array]:
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     return onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, sample)
 

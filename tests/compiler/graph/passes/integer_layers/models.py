@@ -95,7 +95,6 @@ def integer_graph(model: ModelSource) -> Graph:
 def reference(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:
     """ONNX Runtime's first output."""
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
