@@ -27,6 +27,7 @@ from .bounded import Bounds
 __all__ = [
     "FloatModel",
     "float_model",
+    "is_plain",
     "read_any_model",
     "read_model",
     "signatures",
@@ -92,7 +93,7 @@ def float_model(source: Source) -> onnx.ModelProto:
         require_wellformed(source.proto)
         if source.quantizes:
             return source.proto
-        if _is_plain(source.proto):
+        if is_plain(source.proto):
             with suppress(UnsupportedOperatorError):
                 source.to_graph_and_rest(1)  # Says what is wrong with it, and keeps to limits.
             return source.proto
@@ -190,7 +191,7 @@ def _modern(proto: onnx.ModelProto) -> onnx.ModelProto:
         ) from None
 
 
-def _is_plain(proto: onnx.ModelProto) -> bool:
+def is_plain(proto: onnx.ModelProto) -> bool:
     """True if there are nodes of ONNX's own operators alone, none with a body."""
     return not proto.functions and all(
         node.domain in ("", "ai.onnx")
