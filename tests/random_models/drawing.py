@@ -226,6 +226,8 @@ class Drawing:
             steps[...] = self.random.choice((-1000, 1000))
         stored = np.clip(steps + zero, low, high).astype(dtype)
         zeros = np.full(scales.shape, zero, dtype)
+        if unsigned and not whole and not self.whole and self.chance(0.1):
+            zeros = self.rng.integers(100, 156, scales.shape).astype(dtype)
         given = [self.constant(each) for each in (stored, scales, zeros)]
         names = self.node("DequantizeLinear", given, **({} if whole else {"axis": axis}))
         self.kept |= dict.fromkeys(names, (shape, axis, scales))

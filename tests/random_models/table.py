@@ -40,7 +40,7 @@ from .moving import (
     transpose,
 )
 from .networks import classified, inverted, perceptron
-from .products import conv, conv_transpose, dense, pool, product, whole_pool
+from .products import conv, conv_transpose, dense, pool, product, whole_pool, wide_depthwise
 from .rare import alias, masked, picked, rare_norm, rare_pool, rare_resize, several
 from .rows import attention, cached_rows, narrow_dense, row_norm
 
@@ -56,7 +56,7 @@ LAYERS: tuple[tuple[Layer, int], ...] = (
     (depth, 3), (repeat, 2), (place, 1), (attention, 3), (row_norm, 3), (narrow_dense, 2),
     (cached_rows, 1), (alias, 2), (several, 2), (rare_pool, 1), (rare_norm, 1), (rare_resize, 1),
     (picked, 1), (masked, 1), (unusual_function, 1), (summed, 1), (compared, 1), (scattered, 1),
-    (integers, 1), (branched, 1), (counted, 1),
+    (integers, 1), (branched, 1), (counted, 1), (wide_depthwise, 2),
 )  # fmt: skip
 """With weights: how often each is drawn in quantised models."""
 
@@ -94,7 +94,7 @@ ROWS: tuple[tuple[Layer, int], ...] = (
 BLOCKS: Mapping[bool, tuple[tuple[Layer, int], ...]] = {
     False: (
         (inverted, 8), (classified, 2), (conv, 5), (pool, 2), (pair, 2), (function, 1), (clip, 1),
-        (join, 1), (slice_, 1), (split, 1),
+        (join, 1), (slice_, 1), (split, 1), (wide_depthwise, 1),
     ),
     True: (
         (attention, 5), (row_norm, 6), (perceptron, 5), (dense, 2), (function, 1), (chain, 1),
