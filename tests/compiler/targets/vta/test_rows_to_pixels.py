@@ -7,7 +7,7 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.integer.norm import RowNorm
-from dovetail.compiler.graph.operators.integer.products import Dense
+from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
 from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
 from dovetail.compiler.graph.operators.movement import (
     Concatenate,
@@ -34,7 +34,7 @@ class Rows(GraphBuilder):
 
     def put(self, operator: object, *names: str) -> str:
         """A node's result."""
-        return self.node(operator, names, "n", "n")  # type: ignore[arg-type]
+        return self.node(operator, names, "n", "node of the model")  # type: ignore[arg-type]
 
     def reshape(self, x: str, *shape: int) -> str:
         """The same elements in another shape."""
@@ -77,6 +77,7 @@ def kinds(builder: Rows, *outputs: str) -> list[str]:
     for name in outputs:
         wanted = interpret(graph, values)[name]
         np.testing.assert_array_equal(interpret(found, values)[name], wanted)
+    assert {node.origin for node in found.nodes} == {"node of the model"}
     return [f"{type(n.operator).__name__}{list(found.types[n.output].shape)}" for n in found.nodes]
 
 
@@ -107,6 +108,34 @@ def test_a_reshape_that_mixes_channels_stays_before() -> None:
     assert kinds(b, b.dense(b.reshape(b.given[0], 1, 3, 8)))[:2] == [
         *("Reshape[1, 3, 8]", "Reshape[1, 1, 3, 8]")
     ]
+
+
+def test_two_reshapes_are_one_or_none() -> None:
+    b = Rows((1, 2, 3, 4))
+    rows = b.reshape(b.table(b.given[0]), 1, 6, 4)
+    assert kinds(b, b.reshape(rows, 6, 4)) == ["Lookup[1, 2, 3, 4]", "Reshape[6, 4]"]
+    b = Rows((1, 2, 3, 4))
+    rows = b.reshape(b.table(b.given[0]), 1, 6, 4)
+    assert kinds(b, b.table(b.reshape(rows, 1, 2, 3, 4))) == ["Lookup[1, 2, 3, 4]"] * 2
+
+
+@pytest.mark.parametrize(
+    ("strides", "pads", "kernel", "made"),
+    [
+        ((1, 1), 0, 1, ["Conv2d[1, 2, 3, 5]", "Reshape[1, 1, 6, 5]"]),
+        ((1, 2), 0, 1, ["Reshape[1, 1, 6, 4]", "Conv2d[1, 1, 3, 5]"]),
+        ((1, 1), 1, 1, ["Reshape[1, 1, 6, 4]", "Conv2d[1, 3, 8, 5]"]),
+        ((1, 1), 0, 2, ["Reshape[1, 1, 6, 4]", "Conv2d[1, 1, 5, 5]"]),
+    ],
+)
+def test_a_convolution_of_single_pixels_takes_them_in_any_order(
+    strides: tuple[int, int], pads: int, kernel: int, made: list[str]
+) -> None:
+    b = Rows((1, 2, 3, 4))
+    weights = b.constant("w", b.rng.integers(-128, 128, (5, 1, kernel, 4)).astype(np.int8))
+    bias = b.constant("b", b.rng.integers(-99, 99, 5).astype(np.int32))
+    conv = Conv2d(strides, (pads,) * 4, 1, 3, -2)
+    assert kinds(b, b.put(conv, b.reshape(b.given[0], 1, 1, 6, 4), weights, bias)) == made
 
 
 def test_sums_of_rows_are_sums_of_images() -> None:
@@ -162,6 +191,12 @@ def test_a_function_of_moved_rows_comes_before_the_moves() -> None:
     assert kinds(b, b.table(moved)) == [
         *("Lookup[1, 3, 4]", "Lookup[1, 3, 4]", "Transpose[1, 4, 3]", "Reshape[1, 12]")
     ]
+
+
+def test_a_function_of_turned_images_stays() -> None:
+    b = Rows((1, 2, 3, 4))
+    turned = b.put(Transpose((0, 2, 1, 3)), b.table(b.given[0]))
+    assert kinds(b, b.table(turned))[-1] == "Lookup[1, 3, 2, 4]"
 
 
 def test_a_function_stays_behind_moves_that_something_else_reads() -> None:
