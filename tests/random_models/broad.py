@@ -157,7 +157,9 @@ def scattered(d: Drawing, x: str) -> list[str]:
     match d.random.randrange(5):
         case 0:
             depth = d.random.randint(1, len(shape))
-            places = np.unique(np.stack([d.rng.integers(0, n, 3) for n in shape[:depth]], -1), axis=0)
+            places = np.unique(
+                np.stack([d.rng.integers(0, n, 3) for n in shape[:depth]], -1), axis=0
+            )
             values = d.rng.normal(0, 1, (len(places), *shape[depth:])).astype(F32)
             how = {"reduction": d.random.choice(("none", "add", "mul", "max", "min"))}
             given = [x, d.constant(places), d.constant(values)]
@@ -296,7 +298,9 @@ def counted(d: Drawing, x: str) -> list[str]:
 
 
 def _body(
-    nodes: Sequence[onnx.NodeProto], inputs: Sequence[tuple[str, Sequence[int]]], outputs: Sequence[str]
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[tuple[str, Sequence[int]]],
+    outputs: Sequence[str],
 ) -> onnx.GraphProto:
     """A body of float tensors."""
     info = helper.make_tensor_value_info

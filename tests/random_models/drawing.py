@@ -270,7 +270,9 @@ def single(node: onnx.NodeProto, given: dict[str, Array], opset: int) -> onnx.Mo
         [onnx.ValueInfoProto(name=name) for name in node.output],
         [numpy_helper.from_array(given[name], name) for name in known],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION
+    )
 
 
 def compute(

@@ -106,7 +106,9 @@ def test_plans_drawn_have_all_ways_to_run_layers() -> None:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setattr(plans, "make_draft", kept)
-        for seed in (n for n in (71, 106, 133, *range(151, 371)) if n % 20 in WHOLE and left):
+        for seed in (
+            n for n in (71, 106, 133, 166, 306, *range(151, 371)) if n % 20 in WHOLE and left
+        ):
             with drawn_plans(seed), suppress(DovetailError):
                 compile(draw(seed).model, "vta:tiny")
     assert not left

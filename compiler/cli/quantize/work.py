@@ -50,9 +50,7 @@ class Work:
         self.data = given.read(signatures(model), own)
         self.calibration = self.data.spread(samples)
         self._few = self.calibration.spread(loss_samples)
-        self._calibrated = calibrate(
-            read_model(model, options.limits), self.calibration, options
-        )
+        self._calibrated = calibrate(read_model(model, options.limits), self.calibration, options)
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:

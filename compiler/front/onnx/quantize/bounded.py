@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
@@ -102,7 +103,7 @@ def node_model(
 
 def to_node_proto(node: OnnxNode) -> onnx.NodeProto:
     """The node as ONNX."""
-    attributes = dict(node.attributes)
+    attributes: dict[str, Any] = dict(node.attributes)
     return helper.make_node(node.kind, node.inputs, node.outputs, name=node.name, **attributes)
 
 

@@ -68,11 +68,12 @@ class Evaluator:
             with np.errstate(over="ignore"):
                 if _has_kernel(node, arguments):
                     return [KERNELS[node.kind](node, *arguments)]
-                given = dict(zip(node.inputs, arguments, strict=True))
+                pairs = zip(node.inputs, arguments, strict=True)
+                given = {name: each for name, each in pairs if each is not None}
                 if graph is None or node.kind not in SLOW:
                     return self._reference(node, arguments, given)
                 found = interpret(graph, {name: given[name] for name in graph.inputs})
-                return [found[name] if name else F32(0) for name in node.outputs]
+                return [found[name] if name else np.zeros(0) for name in node.outputs]
         except CompileLimitError:
             raise
         except Exception as error:
@@ -80,14 +81,13 @@ class Evaluator:
             raise ModelError(f"{node} cannot be evaluated: {error}") from error
 
     def _reference(
-        self, node: OnnxNode, arguments: list[Array | None], given: Mapping[str, Array | None]
+        self, node: OnnxNode, arguments: list[Array | None], given: Mapping[str, Array]
     ) -> list[Array]:
         if node.outputs[0] not in self._references:
             none = [False] * len(arguments)
             model = node_model(node, arguments, none, self._model.opset)
             self._references[node.outputs[0]] = ReferenceEvaluator(model)
-        feeds = {name: value for name, value in given.items() if value is not None}
-        return list(self._references[node.outputs[0]].run(None, feeds))
+        return list(self._references[node.outputs[0]].run(None, dict(given)))
 
 
 def _has_kernel(node: OnnxNode, arguments: list[Array | None]) -> bool:

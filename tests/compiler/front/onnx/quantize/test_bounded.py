@@ -22,7 +22,10 @@ FEW = Limits(work=1 << 24, memory_bytes=1 << 30)
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("Expand", r"calibration, node 'e' \(Expand\): it takes 17,179,869,186 operations; allowed"),
+        (
+            "Expand",
+            r"calibration, node 'e' \(Expand\): it takes 17,179,869,186 operations; allowed",
+        ),
         ("Tile", r"node 'y' \(Tile\): it takes 51,539,607,558 operations"),
         ("MaxPool", r"node 'y' \(MaxPool\): it takes 1,000,000,008,000,000,0\d\d operations"),
         ("ConvTranspose", r"\(ConvTranspose\): it takes [\d,]+ (operations|MiB)"),
