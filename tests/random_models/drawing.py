@@ -29,7 +29,7 @@ LARGEST, LARGEST_WHOLE = 6000, 200_000
 
 
 IR_VERSION = 10
-"""Of models; ONNX Runtime takes every opset of ``draw`` with it."""
+"""The models' version of the format; ONNX Runtime takes every opset of ``draw`` with it."""
 
 
 @dataclass(frozen=True, slots=True)

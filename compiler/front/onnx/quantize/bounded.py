@@ -35,7 +35,7 @@ COPIES = 4
 
 @dataclass
 class Bounds:
-    """What evaluating a float model may take: ``watch.limits``, of each node.
+    """Limits of evaluating a float model: ``watch.limits``, of each node.
 
     Each node is imported alone, with the operands that sizes may follow from, before it is
     evaluated: that gives the sizes of its results, and the work.  An operator that only ONNX knows

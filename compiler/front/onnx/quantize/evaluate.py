@@ -262,4 +262,4 @@ SLOW = frozenset((
     "GridSample", "LpPool", "LRN", "MaxPool", "MaxUnpool", "NonMaxSuppression", "Resize",
     "RoiAlign", "STFT", "ScatterElements", "ScatterND", "Upsample",
 ))  # fmt: skip
-"""Those whose reference implementation takes microseconds for each element."""
+"""Operators whose reference implementation takes microseconds for each element."""

@@ -1,4 +1,4 @@
-"""What nodes are said to take, by the figures that docs/compiler.md gives and the data sheet's."""
+"""Estimates of what nodes take, by the figures that docs/compiler.md gives and the data sheet's."""
 
 import numpy as np
 import pytest

@@ -66,7 +66,7 @@ class Rows(GraphBuilder):
 
 
 def kinds(builder: Rows, *outputs: str) -> list[str]:
-    """What the pass makes of a graph, whose bytes stay: operators with what they give."""
+    """Operators, with what they give, that the pass makes of a graph, whose bytes stay."""
     graph = builder.build(outputs)
     found = EliminateDead().run(ROWS_TO_PIXELS.run(graph))
     rng = np.random.default_rng(5)
@@ -159,7 +159,7 @@ def test_a_constant_of_rows_is_one_of_an_image() -> None:
 
 
 def test_what_a_layer_makes_decides_the_shape_of_a_sum() -> None:
-    """Of two images of as many pixels, the other one is moved."""
+    """The other one of two images of as many pixels is moved."""
     b = Rows((1, 3, 2, 4), (1, 2, 3, 4))
     moved = b.reshape(b.put(Transpose((0, 2, 1, 3)), b.given[0]), 1, 6, 4)
     made = b.reshape(b.table(b.given[1]), 1, 6, 4)
