@@ -22,9 +22,9 @@ from dovetail.compiler.errors import (
 from dovetail.isa.errors import DovetailError
 
 from .draw import Sample, trimmed
-from .drawing import REFUSED, Array, compute
 from .memories import DRAWN
 from .ready import Ready, Target, make_ready
+from .running import REFUSED, Array, compute
 
 __all__ = [
     "KEPT",

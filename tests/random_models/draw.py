@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from .drawing import LARGEST, REFUSED, Array, Drawing, compute, fused, reads
+from .drawing import LARGEST, Drawing
 from .networks import classified
 from .products import conv
+from .running import REFUSED, Array, compute, fused, reads
 from .table import BLOCKS, GENERAL, LAYERS, MOVERS, MOVING, ROWS, Layer
 
 __all__ = ["WHOLE", "Sample", "draw", "trimmed"]

@@ -24,7 +24,7 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.runtime import run
 from dovetail.runtime.accelerator.part import AcceleratorPart
 
-from .drawing import Array
+from .running import Array
 
 __all__ = ["Ready", "Target", "make_ready"]
 

@@ -13,8 +13,8 @@ from onnx import helper, numpy_helper
 
 from .compare import SOFT, FoundError, check, difference, documented, named, ready, with_outputs
 from .draw import Sample
-from .drawing import Array, compute, reads
 from .ready import Target, make_ready
+from .running import Array, compute, reads
 
 __all__ = ["check_related", "related"]
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
+from .bodies import branched, counted
 from .broad import (
-    branched,
     compared,
-    counted,
     fused_attention,
     integers,
     recurrent,

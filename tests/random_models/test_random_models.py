@@ -22,11 +22,11 @@ from dovetail.runtime.result import RunResult
 from . import plans, ready, relations
 from .compare import KEPT, SOFT, FoundError, RefusedError, check, references
 from .draw import WHOLE, Sample, draw
-from .drawing import compute
 from .memories import drawn_config
 from .minimise import minimised
 from .plans import drawn_plans
 from .relations import check_related, related
+from .running import compute
 
 
 @pytest.mark.parametrize(
