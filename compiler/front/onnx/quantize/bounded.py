@@ -52,6 +52,8 @@ class Bounds:
         Raises CompileLimitError when the node would take too much, or all have by now.
         """
         self.watch.check(f"calibration, {node}")
+        if any(isinstance(each, list) for each in arguments):
+            return None  # A sequence: what is in it was bounded when it was made.
         fixed = [_is_fixed(node, each) for each in arguments]
         key = (id(node), *(_key(*each) for each in zip(arguments, fixed, strict=True)))
         if key not in self._known:
@@ -84,13 +86,7 @@ def node_model(
     graph = helper.make_graph(
         [to_node_proto(node)],
         "node",
-        [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(each.dtype), each.shape
-            )
-            for name, (each, is_fixed) in known.items()
-            if not is_fixed
-        ],
+        [_info(name, each) for name, (each, is_fixed) in known.items() if not is_fixed],
         [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
         [
             numpy_helper.from_array(np.asarray(each), name)
@@ -99,6 +95,15 @@ def node_model(
         ],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def _info(name: str, value: Array) -> onnx.ValueInfoProto:
+    """An input's element type and shape; nothing of a sequence."""
+    if isinstance(value, list):
+        return helper.make_empty_tensor_value_info(name)
+    return helper.make_tensor_value_info(
+        name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+    )
 
 
 def to_node_proto(node: OnnxNode) -> onnx.NodeProto:

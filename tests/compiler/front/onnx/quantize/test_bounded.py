@@ -67,6 +67,13 @@ def test_a_shape_that_only_values_decide_is_allowed() -> None:
     assert found["y"].shape == (4, 71)
 
 
+def test_sequences_are_evaluated() -> None:
+    body = "{ q = SplitToSequence <axis = 2> (x) y = ConcatFromSequence <axis = 3> (q) }"
+    x = np.arange(72, dtype=np.float32).reshape(1, 2, 6, 6)
+    found = dict(_read(PLAIN + body).run({"x": x}))
+    np.testing.assert_array_equal(found["y"], x.reshape(1, 2, 1, 36))
+
+
 def test_all_nodes_together_take_no_longer_than_allowed() -> None:
     evaluator = _read(PLAIN + "{ y = Relu (x) }", Limits(seconds=1e-9))
     with pytest.raises(CompileLimitError, match=r"calibration, node 'y' \(Relu\): .* allowed are"):
