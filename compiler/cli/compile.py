@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .arrays import dimensions_option, read_dimensions
+from .limits import limits_options
 from .numbers import POSITIVE
 from .output import (
     clear_errors,
@@ -69,12 +70,7 @@ FOLLOWING = ("it is part of another", "it reads the ", "it converts ", "runs on 
 @click.option(
     "--no-winograd", is_flag=True, help="Use only direct convolutions, which are more exact (cpu)."
 )
-@click.option(
-    "--most-compile-seconds", type=POSITIVE, metavar="NUMBER", help="Time that compiling may take."
-)
-@click.option(
-    "--most-memory", type=POSITIVE, metavar="BYTES", help="Memory that compiling may take."
-)
+@limits_options
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "fp16", "bf16"]),

@@ -23,7 +23,11 @@ MIRRORED, NEAREST, WIDER = 30, 4, 16
 """Test files at most that are always asked: those that mirror the faulty file, and those that
 import it; more of these where no other reaches the line.  Those about all of its folder are asked
 too."""
-BROAD = ("tests/conformance/test_meanings.py", "tests/random_models/test_found.py")
+BROAD = (
+    "tests/conformance/test_meanings.py",
+    "tests/random_models/test_found.py",
+    "tests/random_models/test_graphs.py",
+)
 """Test files that reach much, wherever a file stands; they are asked too."""
 FIRST, THEN = 20.0, 25.0
 """CPU seconds at most: of tests in files that mirror the faulty one, and of others."""

@@ -81,10 +81,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=120, help="seconds a graph may take")
     parser.add_argument(
-        "--searched", type=int, default=20, help="of so many graphs one runs by the fastest plan"
+        "--searched", type=int, default=19, help="of so many graphs one runs by the fastest plan"
     )
     parser.add_argument(
-        "--related", type=int, default=1, help="of so many graphs one meets one that means the same"
+        "--related", type=int, default=3, help="of so many graphs one meets one that means the same"
     )
     parser.add_argument(
         "--folder", type=Path, default=Path("build/graphs"), help="for small models"

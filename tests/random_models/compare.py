@@ -13,39 +13,33 @@ from functools import lru_cache
 import numpy as np
 import onnx
 
-from dovetail.compiler import compile
 from dovetail.compiler.errors import (
     CompileLimitError,
     DoesNotFitError,
     ModelError,
     UnsupportedOperatorError,
 )
-from dovetail.isa.config import HardwareConfig
 from dovetail.isa.errors import DovetailError
-from dovetail.runtime import run
-from dovetail.runtime.accelerator.part import AcceleratorPart
-from dovetail.runtime.module import Module
 
 from .draw import Sample, trimmed
-from .drawing import REFUSED, Array, compute
 from .memories import DRAWN
+from .ready import Ready, Target, make_ready
+from .running import REFUSED, Array, compute
 
 __all__ = [
     "KEPT",
+    "SOFT",
     "TARGETS",
     "FoundError",
     "RefusedError",
-    "Target",
     "check",
-    "compiled",
     "difference",
     "documented",
     "named",
+    "ready",
 ]
 
 TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large", DRAWN)
-
-Target = str | HardwareConfig
 
 SOFT = frozenset((
     "AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum", "ConvTranspose", "Resize",
@@ -90,15 +84,13 @@ def check(sample: Sample, target: Target) -> None:
 def _wrong(sample: Sample, target: Target, steps: int = 0) -> str:
     """The fault of the results; nothing if there is none.
 
-    A step is allowed where the module says that pairs of a sum's operands give another byte.
+    A step is allowed where the target says that pairs of a sum's operands give another byte.
     """
     with documented(target):
-        module = compiled(sample, target)
-    accelerated = (part.layers for part in module.parts if isinstance(part, AcceleratorPart))
-    if any(layer.inexact_pairs for layers in accelerated for layer in layers):
-        steps = max(steps, 1)
+        made = ready(sample, target)
+    steps = max(steps, made.inexact)
     for given, right in zip(sample.inputs, _wanted(sample), strict=True):
-        found = run(module, given, "cpu" if target == "cpu" else "sim").outputs
+        found = made.compute(given)
         for value, wanted in zip(sample.model.graph.output, right, strict=True):
             wrong = difference(found[value.name], wanted, steps)
             if wrong:
@@ -108,23 +100,23 @@ def _wrong(sample: Sample, target: Target, steps: int = 0) -> str:
 
 def _compare_plans(sample: Sample, target: Target) -> None:
     """Raises FoundError where another plan gives other bytes: pieces have plans of their own."""
-    device = "cpu" if target == "cpu" else "sim"
-    modules = [compiled(sample, target), compile(sample.model, target)]
+    both = [ready(sample, target), make_ready(sample.model, target)]
     for given in sample.inputs:
-        first, second = (run(module, given, device).outputs for module in modules)
-        for name, values in first.items():
+        first, second = (each.compute(given) for each in both)
+        for name in (value.name for value in sample.model.graph.output):
+            values = first[name]
             if not np.array_equal(values, second[name], equal_nan=values.dtype.kind == "f"):
                 raise FoundError(f"{named(target)}: output {name} of two plans differs")
 
 
-KEPT: dict[Target, tuple[Sample, Module]] = {}
-"""The last module for each target: a model is compared with two things."""
+KEPT: dict[Target, tuple[Sample, Ready]] = {}
+"""The last sample for each target: a model is compared with two things."""
 
 
-def compiled(sample: Sample, target: Target) -> Module:
-    """The module of a sample, kept while no other is asked for."""
+def ready(sample: Sample, target: Target) -> Ready:
+    """A sample made ready, kept while no other is asked for."""
     if target not in KEPT or KEPT[target][0] is not sample:
-        KEPT[target] = sample, compile(sample.model, target)
+        KEPT[target] = sample, make_ready(sample.model, target)
     return KEPT[target][1]
 
 
@@ -214,18 +206,20 @@ def _uncertain(sample: Sample) -> dict[str, int]:
 def _may_tie(
     name: str, makers: Mapping[str, onnx.NodeProto], kinds: Mapping[str, np.dtype]
 ) -> bool:
-    """True if it is a sum that ONNX Runtime has no operator of bytes for: of two types, or less, or
-    with weights of 4 bits.
+    """True if it is a sum, perhaps of products, that ONNX Runtime has no operator of bytes for: of
+    two types, or less, or with weights of 4 bits.
     """
     if makers[name].op_type != "QuantizeLinear":
         return False
     node = makers.get(makers[name].input[0])
     if node is not None and node.op_type == "MatMul":
         weights = makers.get(node.input[1])
-        return weights is not None and any(each.name == "block_size" for each in weights.attribute)
-    if node is None or node.op_type not in ("Add", "Sub"):
+        if weights is not None and any(each.name == "block_size" for each in weights.attribute):
+            return True
+    if node is None or node.op_type not in ("Add", "Sub", "Conv", "Gemm", "MatMul"):
         return False
-    read = [makers[each].input[0] for each in node.input if each in makers]
+    operands = node.input[: 1 if node.op_type in ("Conv", "Gemm") else 2]
+    read = [makers[each].input[0] for each in operands if each in makers]
     return node.op_type == "Sub" or any(kinds.get(each) != kinds[name] for each in read)
 
 

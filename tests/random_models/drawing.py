@@ -5,24 +5,14 @@ So shapes are known, what ONNX Runtime refuses is left out, and scales fit what 
 
 import random
 from dataclasses import dataclass, field
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
-import onnxruntime
-from numpy.typing import NDArray
 from onnx import helper, numpy_helper
-from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-__all__ = ["LARGEST", "REFUSED", "Array", "Drawing", "Scale", "compute", "fused"]
+from .running import IR_VERSION, REFUSED, Array, compute, info, reads, single
 
-Array = NDArray[np.generic]
-
-REFUSED = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.NotImplemented,
-    states.RuntimeException)  # fmt: skip
-"""Errors of ONNX Runtime for a model that it does not run."""
-
-LEVELS = onnxruntime.GraphOptimizationLevel
+__all__ = ["LARGEST", "Drawing", "Scale"]
 
 LARGEST, LARGEST_WHOLE = 6000, 200_000
 """Elements of a tensor, weights included; in networks that run whole."""
@@ -123,7 +113,7 @@ class Drawing:
         """A new node's results; none if ONNX Runtime cannot run it, or they are not finite."""
         names = [f"{kind.lower()}{len(self.nodes)}_{n}" for n in range(results)]
         node = helper.make_node(kind, inputs, names, name=names[0][:-2], **attributes)
-        given = {name: self.values[name] for name in dict.fromkeys(inputs) if name}
+        given = {name: self.values[name] for name in reads(node)}
         try:
             found = compute(single(node, given, self.opset), given)
         except REFUSED:
@@ -222,6 +212,8 @@ class Drawing:
             steps[...] = self.random.choice((-1000, 1000))
         stored = np.clip(steps + zero, low, high).astype(dtype)
         zeros = np.full(scales.shape, zero, dtype)
+        if unsigned and not whole and not self.whole and self.chance(0.1):
+            zeros = self.rng.integers(100, 156, scales.shape).astype(dtype)
         given = [self.constant(each) for each in (stored, scales, zeros)]
         names = self.node("DequantizeLinear", given, **({} if whole else {"axis": axis}))
         self.kept |= dict.fromkeys(names, (shape, axis, scales))
@@ -232,68 +224,12 @@ class Drawing:
         graph = helper.make_graph(
             self.nodes,
             "random",
-            [_info(name, self.values[name]) for name in self.inputs],
-            [_info(name, self.values[name]) for name in outputs],
+            [info(name, self.values[name]) for name in self.inputs],
+            [info(name, self.values[name]) for name in outputs],
             [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
         )
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9
+            graph,
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=IR_VERSION,
         )
-
-
-def single(node: onnx.NodeProto, given: dict[str, Array], opset: int) -> onnx.ModelProto:
-    """A model of one node that reads inputs; integers, which are shapes often, as constants."""
-    known = [name for name, array in given.items() if array.dtype != np.float32]
-    graph = helper.make_graph(
-        [node],
-        "single",
-        [_info(name, array) for name, array in given.items() if name not in known],
-        [onnx.ValueInfoProto(name=name) for name in node.output],
-        [numpy_helper.from_array(given[name], name) for name in known],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
-
-
-def compute(
-    model: onnx.ModelProto,
-    given: dict[str, Array],
-    *,
-    optimised: bool = False,
-    integers: bool = False,
-) -> list[Array]:
-    """ONNX Runtime's results."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = (
-        LEVELS.ORT_ENABLE_ALL if optimised else LEVELS.ORT_DISABLE_ALL
-    )
-    if integers:
-        options.add_session_config_entry("session.qdqisint8allowed", "1")
-    session = _session(model, options)
-    names = {each.name for each in session.get_inputs()}
-    return session.run(None, {name: each for name, each in given.items() if name in names})
-
-
-def fused(model: onnx.ModelProto) -> onnx.ModelProto:
-    """With operators of bytes, as QLinearConv, where ONNX Runtime makes them of several."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = LEVELS.ORT_ENABLE_EXTENDED
-    with TemporaryDirectory() as folder:
-        options.optimized_model_filepath = f"{folder}/model.onnx"
-        _session(model, options)
-        return onnx.load(options.optimized_model_filepath)
-
-
-def _session(
-    model: onnx.ModelProto, options: onnxruntime.SessionOptions
-) -> onnxruntime.InferenceSession:
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
-def _info(name: str, array: Array) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
-    )

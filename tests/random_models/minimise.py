@@ -7,7 +7,7 @@ import onnx
 
 from .compare import with_inputs, with_outputs
 from .draw import Sample, trimmed
-from .drawing import REFUSED, Array, compute
+from .running import REFUSED, Array, compute
 
 __all__ = ["minimised"]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .drawing import Array, Drawing
+from .drawing import Drawing
+from .running import Array
 
 __all__ = [
     "depth",

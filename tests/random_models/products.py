@@ -7,7 +7,15 @@ import numpy as np
 
 from .drawing import Drawing
 
-__all__ = ["conv", "conv_transpose", "dense", "pool", "product", "whole_pool"]
+__all__ = [
+    "conv",
+    "conv_transpose",
+    "dense",
+    "pool",
+    "product",
+    "whole_pool",
+    "wide_depthwise",
+]
 
 INT64, F32 = np.int64, np.float32
 
@@ -56,7 +64,8 @@ def _windows(
     }
     if d.chance(dilated):
         found["dilations"] = [d.random.choice((1, 2, 3)) for _ in range(space)]
-    spans = [(k - 1) * n + 1 for k, n in zip(kernel, found.get("dilations", [1, 1]), strict=False)]
+    steps = found.get("dilations", [1] * space)
+    spans = [(k - 1) * n + 1 for k, n in zip(kernel, steps, strict=True)]
     # Where strides are longer, ONNX Runtime leaves out what is before the first window.
     within = all(span >= n for span, n in zip(spans, found["strides"], strict=True))
     if within and d.chance(0.15):
@@ -118,9 +127,27 @@ def dense(d: Drawing, x: str) -> list[str]:
     return found
 
 
+def wide_depthwise(d: Drawing, x: str) -> list[str]:
+    """Conv of each channel by itself, with a window of up to 15 rows or columns."""
+    shape = d.shape(x)
+    if len(shape) < 3:
+        return []
+    kernel = [d.random.choice((1, 3, 7, 9, 11, 15)) for _ in shape[2:]]
+    steps = [d.random.choice((1, 1, 1, 2)) for _ in kernel]
+    pads = [k // 2 * n for k, n in zip(kernel, steps, strict=True)] * 2
+    bias = shape[1] if d.chance(0.7) else 0
+    given = [x, *d.weights((shape[1], 1, *kernel), 0, x, bias)]
+    strides = [d.random.choice((1, 1, 2)) for _ in kernel]
+    sizes = {"kernel_shape": kernel, "dilations": steps, "pads": pads, "strides": strides}
+    return d.node("Conv", given, group=shape[1], **sizes)
+
+
 def product(d: Drawing, x: str) -> list[str]:
-    """MatMul of two tensors."""
+    """MatMul of two tensors, one perhaps repeated over matrices."""
     rank = len(d.shape(x))
+    fitting = [n for n in d.floats if len(d.shape(n)) > 1 and d.shape(n)[-2] == d.shape(x)[-1]]
+    if fitting and d.chance(0.4):
+        return d.node("MatMul", [x, d.random.choice(fitting)])
     order = [*range(rank - 2), rank - 1, rank - 2]
     other = d.random.choice([n for n in d.floats if len(d.shape(n)) == rank])
     turned = d.node("Transpose", [other], perm=order)

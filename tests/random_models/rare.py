@@ -127,7 +127,9 @@ def rare_resize(d: Drawing, x: str) -> list[str]:
     axes = d.random.choice(([2, 3], [3], [2], [3, 2]))
     wanted = [d.random.choice((shape[n], 2 * shape[n], shape[n] + 1)) for n in axes]
     given["axes"] = axes
-    if d.chance(0.3) and len(axes) == 2:
+    # Documented: ONNX Runtime rounds lengths first.
+    exact = given["coordinate_transformation_mode"] != "align_corners"
+    if exact and d.chance(0.3) and len(axes) == 2:
         given["keep_aspect_ratio_policy"] = d.random.choice(("not_larger", "not_smaller"))
     if mode == "linear" and d.chance(0.3):
         given["antialias"] = 1

@@ -25,6 +25,11 @@ def attention(d: Drawing, x: str) -> list[str]:
     if not all(parts):
         return []
     query, key, value = (_heads(d, part[0], heads, depth) for part in parts)
+    total = length
+    if d.chance(0.2):
+        total += d.random.choice((1, 3, 16))
+        cache = (batch, heads, total - length, depth)
+        key, value = (_behind_cache(d, each, cache) for each in (key, value))
     if d.chance(0.2):
         value = key
     factor = F32(d.random.choice((1 / sqrt(depth), 0.25, 1, -0.3)))
@@ -38,7 +43,7 @@ def attention(d: Drawing, x: str) -> list[str]:
         inverse = factor if kind == "Mul" else F32(1 / factor)
         scores = _again(d, d.node(kind, [*scores, d.constant(inverse)]), 0.8)
     if scores and d.chance(0.3):
-        masks = [(length, length), (1, 1, 1, length), (1, heads, length, length)]
+        masks = [(length, total), (1, 1, 1, total), (1, heads, length, total)]
         mask = d.rng.choice((0.0, d.random.choice((-2.0, -50.0))), d.random.choice(masks))
         given = d.constant(mask.astype(F32))
         given = d.again(given) if d.chance(0.5) else given
@@ -159,6 +164,13 @@ def _heads(d: Drawing, x: str, heads: int, depth: int) -> str:
     sizes = d.constant(np.array([batch, length, heads, depth], INT64))
     apart = _again(d, d.node("Reshape", [x, sizes]), 0.5, x)
     return _again(d, d.node("Transpose", apart, perm=[0, 2, 1, 3]), 0.8, x)[0]
+
+
+def _behind_cache(d: Drawing, rows: str, shape: tuple[int, ...]) -> str:
+    """Rows of a token behind those of an input, the cache."""
+    d.input(shape, 1.0)
+    joined = d.node("Concat", [d.floats.pop(), rows], axis=2)
+    return _again(d, joined, 0.9, rows)[0]
 
 
 def _mean(d: Drawing, x: str) -> list[str]:

@@ -2,6 +2,18 @@
 
 from collections.abc import Callable, Mapping
 
+from .bodies import branched, counted
+from .broad import (
+    compared,
+    fused_attention,
+    integers,
+    recurrent,
+    sampled,
+    scattered,
+    signal,
+    summed,
+    unusual_function,
+)
 from .drawing import Drawing
 from .elementwise import (
     chain,
@@ -27,7 +39,7 @@ from .moving import (
     transpose,
 )
 from .networks import classified, inverted, perceptron
-from .products import conv, conv_transpose, dense, pool, product, whole_pool
+from .products import conv, conv_transpose, dense, pool, product, whole_pool, wide_depthwise
 from .rare import alias, masked, picked, rare_norm, rare_pool, rare_resize, several
 from .rows import attention, cached_rows, narrow_dense, row_norm
 
@@ -42,7 +54,8 @@ LAYERS: tuple[tuple[Layer, int], ...] = (
     (split, 3), (slice_, 4), (gather, 3), (transpose, 3), (reshape, 4), (pad, 3), (resize, 4),
     (depth, 3), (repeat, 2), (place, 1), (attention, 3), (row_norm, 3), (narrow_dense, 2),
     (cached_rows, 1), (alias, 2), (several, 2), (rare_pool, 1), (rare_norm, 1), (rare_resize, 1),
-    (picked, 1), (masked, 1),
+    (picked, 1), (masked, 1), (unusual_function, 1), (summed, 1), (compared, 1), (scattered, 1),
+    (integers, 1), (branched, 1), (counted, 1), (wide_depthwise, 2),
 )  # fmt: skip
 """With weights: how often each is drawn in quantised models."""
 
@@ -55,6 +68,17 @@ GENERAL: tuple[tuple[Layer, int], ...] = (
     (picked, 3),
     (masked, 2),
     (rare_pool, 2),
+    (unusual_function, 4),
+    (summed, 3),
+    (compared, 2),
+    (scattered, 4),
+    (integers, 2),
+    (branched, 3),
+    (counted, 3),
+    (recurrent, 4),
+    (sampled, 3),
+    (signal, 2),
+    (fused_attention, 4),
 )
 """In float models."""
 
@@ -62,13 +86,14 @@ ROWS: tuple[tuple[Layer, int], ...] = (
     (attention, 6), (row_norm, 5), (dense, 4), (function, 2), (chain, 2), (pair, 3), (join, 1),
     (with_constant, 2), (cached_rows, 1), (narrow_dense, 2), (transpose, 1), (reshape, 1),
     (slice_, 1), (gather, 1), (product, 1), (masked, 1), (split, 1), (alias, 1),
+    (fused_attention, 2),
 )  # fmt: skip
 """In quantised networks of rows, as transformers are."""
 
 BLOCKS: Mapping[bool, tuple[tuple[Layer, int], ...]] = {
     False: (
         (inverted, 8), (classified, 2), (conv, 5), (pool, 2), (pair, 2), (function, 1), (clip, 1),
-        (join, 1), (slice_, 1), (split, 1),
+        (join, 1), (slice_, 1), (split, 1), (wide_depthwise, 1),
     ),
     True: (
         (attention, 5), (row_norm, 6), (perceptron, 5), (dense, 2), (function, 1), (chain, 1),

@@ -133,7 +133,30 @@ def gelu_of_onnx_runtime(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
     return b.quantize(gelu, 0.0411, np.int8(-120)), (1, 3, 4, 5), "int8"
 
 
+def part_of_one_row(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """A slice asked for the second dimension of a tensor that has one."""
+    row = b.node("Gather", [_conv(b, _dequantized(b), 3, 4), b.constant(np.int64(0))])
+    for _ in range(2):
+        row = b.node("Gather", [row, b.constant(np.int64(1))])
+    limits = [b.constant(np.array(each)) for each in ([1], [4])]
+    part = b.node("Slice", [_dequantized(b, b.quantize(row, 0.0411, np.int8(3)), 0.0411), *limits])
+    return b.quantize(part, 0.0411, np.int8(3)), (1, 3, 4, 5), "int8"
+
+
+def rows_of_an_image_before_another(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """They were taken for rows of one image."""
+    x = _conv(b, _dequantized(b), 3, 5)
+    limits = [b.constant(np.array(each)) for each in ([1], [4], [2])]
+    parts = b.node("Slice", [x, *limits]), b.node("Neg", [x])
+    parts = [_dequantized(b, b.quantize(part, 0.0411, np.int8(3)), 0.0411) for part in parts]
+    joined = b.quantize(b.node("Concat", parts, axis=2), 0.0411, np.int8(3))
+    joined = _dequantized(b, joined, 0.0411)
+    return b.quantize(_conv(b, joined, 5, 4), 0.0411, np.int8(3)), (1, 3, 6, 5), "int8"
+
+
 FOUND: tuple[Build, ...] = (
+    part_of_one_row,
+    rows_of_an_image_before_another,
     small_softplus,
     product_with_its_rows_repeated,
     product_with_rows_that_are_an_output,

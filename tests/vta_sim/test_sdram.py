@@ -6,6 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from dovetail.vta_sim.port import _accept
 from dovetail.vta_sim.sdram import CLOSED, sdram_burst
 
 ROW, BANKS = 1024, 4
@@ -90,3 +91,26 @@ def test_a_refresh_that_is_due_comes_first_and_closes_all() -> None:
     sdram = chip(refresh=200)
     sdram_burst(sdram, 10, 0, 2, READ)
     assert sdram_burst(sdram, 205, 0, 2, READ) == 201 + 4 + 20 + ACTIVE + 1
+
+
+LAG = 2 + 2 + 3
+"""Cycles from a read's column to its arrival: cas, 2, and an io_delay of 3."""
+
+
+@pytest.mark.parametrize("beats", [1, 4])
+def test_beats_come_and_go_with_their_columns(beats: int) -> None:
+    """A beat has two columns.  What is over leaves room for another command."""
+    sdram = chip()
+    sdram.lag = LAG
+    port: Any = SimpleNamespace(
+        sdram=sdram, interval=2, queue_bursts=2, oldest=0, ends=np.full(2, -1)
+    )
+    first = 10 + 1 + ACTIVE + 1
+    last = first + 2 * beats - 1
+    assert _accept(port, 10, 0, beats, READ) == first + 2 * beats - 1 + LAG
+    assert port.ends[0] == last
+    assert (port.oldest, port.last_accept, port.last_writes) == (1, 10, READ)
+    # Long after, a write of the same row: its last beat is taken with the first of its columns.
+    assert _accept(port, 100, 64, beats, WRITE) == 102 + 2 * (beats - 1)
+    assert port.ends[1] == 102 + 2 * beats - 1
+    assert (port.oldest, port.last_accept, port.last_end) == (0, 100, 102 + 2 * (beats - 1))

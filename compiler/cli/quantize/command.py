@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..arrays import dimensions_option, read_dimensions
+from ..limits import limits_options
 from ..output import clear_errors, human, json_option, print_json, progress, require_folder
 from ..paths import PATH
 from .data import Given, data_options
@@ -104,6 +105,7 @@ class _Share(click.ParamType):
     help="Most samples for the loss of each layer.",
 )
 @dimensions_option
+@limits_options
 @click.option("--target", help="vta or vta:CONFIG: report the cycles of both models there.")
 @json_option
 @clear_errors
@@ -127,6 +129,8 @@ def quantize(
     shows_losses: bool,
     loss_samples: int,
     dims: tuple[str, ...],
+    most_compile_seconds: float | None,
+    most_memory: float | None,
     target: str | None,
     as_json: bool,
 ) -> None:
@@ -147,6 +151,8 @@ def quantize(
     from ...front.onnx.quantize import Method, QuantizeOptions, compare, float_model
     from ...front.source import Normalized
     from ...front.table import open_model
+    from ...options import CompileOptions
+    from ...pipeline.limits import Budget, Watch
     from .report import accuracy_json, accuracy_table, comparison_table, loss_json, loss_table
     from .runners import load_metric
     from .work import Work
@@ -164,6 +170,7 @@ def quantize(
     equalizes, corrects, rounds = (
         not {"all", each}.isdisjoint(corrections) for each in ("equalize", "bias", "rounding")
     )
+    limits = CompileOptions.from_environment().limits.within(most_compile_seconds, most_memory)
     options = QuantizeOptions(
         Method(method),
         percentile,
@@ -175,6 +182,7 @@ def quantize(
         correct_bias=corrects,
         adaptive=rounds,
         held=correct_samples,
+        limits=limits,
     )
     figures: dict[str, Any] = {
         "output": str(output),
@@ -182,7 +190,7 @@ def quantize(
         "corrections": sorted(set(corrections)),
     }
     with progress(f"quantising {model.name}"):
-        source = open_model(model).bind(read_dimensions(dims))
+        source = open_model(model, Budget(Watch(limits))).bind(read_dimensions(dims))
         own = source.normalization if isinstance(source, Normalized) else None
         work = Work(float_model(source), given, options, samples, loss_samples, own)
         judged = None

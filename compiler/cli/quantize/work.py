@@ -50,7 +50,7 @@ class Work:
         self.data = given.read(model, signatures(model), own)
         self.calibration = self.data.spread(samples)
         self._few = self.calibration.spread(loss_samples)
-        self._calibrated = calibrate(read_model(model), self.calibration, options)
+        self._calibrated = calibrate(read_model(model, options.limits), self.calibration, options)
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:

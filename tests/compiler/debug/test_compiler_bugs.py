@@ -155,3 +155,18 @@ def test_a_result_stored_to_another_place_is_noticed(digits: Subject) -> None:
     store = digits.program[index]
     wrong = store.dram_address + 64  # type: ignore[union-attr]
     check(digits, changed_instruction(digits, index, dram_address=wrong), index)
+
+
+def test_wrong_taps_are_told_to_the_load_that_brought_them(digits: Subject) -> None:
+    index = load_of(digits, DEPTHWISE, Memory.TAP)
+    load = digits.program[index]
+    assert isinstance(load, Load)
+    size = digits.config.word_bytes(Memory.TAP)
+    old = np.frombuffer(digits.part.dram, np.int8, size, load.dram_address)
+    module = changed_bytes(digits.module, load.dram_address, (old ^ 64).tobytes())
+    found = check(digits, module, index)
+    assert found.cause is not None
+    assert found.cause.reason == (
+        f"the sum of taps is wrong, and inputs are right: taps from tap {load.sram_address} on, "
+        f"loaded by instruction {index} from {load.dram_address:#x}"
+    )

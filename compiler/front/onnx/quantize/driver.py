@@ -7,11 +7,13 @@ import onnx
 
 from dovetail.isa.frozen import frozen
 
+from ....pipeline.limits import Budget, Watch
 from ....quantize.signature import Sample
+from ..source import SourceModel
 from .calibrate import Calibrated, Decision, calibrate
 from .correct import corrected_weights
 from .emit import emit
-from .model import read_model
+from .model import float_model, is_plain, read_model
 from .options import QuantizeOptions
 from .scales import Weights
 from .weights import nearest_weights
@@ -40,14 +42,17 @@ def quantize_model(
     progress: Callable[[int], None] | None = None,
 ) -> QuantizedModel:
     """Quantise a float model: int8 weights, symmetric, one scale a channel; int32 biases; int8
-    activations, one scale a tensor.
+    activations, one scale a tensor.  Functions and bodies are written anew first.
 
     samples: real inputs; ``progress`` is called with the number of those done.
     Raises ModelError for a model that cannot be read or has nothing to quantise, CalibrationError
-    for samples that do not fit it.
+    for samples that do not fit it, CompileLimitError for a model that takes more than
+    ``options.limits``, and what ``float_model`` raises.
     """
     options = options or QuantizeOptions()
-    calibrated = calibrate(read_model(model), samples, options, progress)
+    if not is_plain(model):
+        model = float_model(SourceModel(model, Budget(Watch(options.limits))))
+    calibrated = calibrate(read_model(model, options.limits), samples, options, progress)
     return quantize_calibrated(calibrated, options)
 
 

@@ -12,7 +12,8 @@ from onnx import helper, numpy_helper
 
 from ....graph.ir import Array
 from ..node import OnnxNode
-from .model import IR_VERSION, FloatModel, to_node_proto
+from .bounded import to_node_proto
+from .model import IR_VERSION, FloatModel
 from .plan import Plan, Role
 from .scales import Quantization, Weights
 from .weights import channel_axis

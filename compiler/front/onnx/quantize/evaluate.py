@@ -1,20 +1,21 @@
 """Runs a float model, for calibration.
 
 Convolutions and pools are computed here, by matrix products over windows; all other operators by
-the reference implementation of ONNX, one node at a time.
+the reference implementation of ONNX, one node at a time, or by their graphs where it is slow.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from ....errors import ModelError
+from ....errors import CompileLimitError, ModelError
+from ....graph.interpreter import run as interpret
 from ....graph.ir import Array
 from ..node import OnnxNode
-from .model import FloatModel, to_node_proto
+from .bounded import node_model
+from .model import FloatModel
 
 __all__ = ["Evaluator", "conv_windows"]
 
@@ -32,7 +33,7 @@ class Evaluator:
     def run(self, inputs: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         """Each tensor with its value: the inputs, then what the nodes compute, in order.
 
-        Raises ModelError when a node cannot be computed.
+        Raises ModelError when a node cannot be computed, CompileLimitError when it takes too much.
         """
         values: dict[str, Array] = {**self._model.constants, **inputs}
         yield from inputs.items()
@@ -62,33 +63,31 @@ class Evaluator:
 
     def _outputs(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:
         try:
+            graph = self._model.bounds.graph(node, arguments, self._model.opset)
             # Sums of masks may be -infinity.
             with np.errstate(over="ignore"):
                 if _has_kernel(node, arguments):
                     return [KERNELS[node.kind](node, *arguments)]
-                return self._reference(node, arguments)
+                pairs = zip(node.inputs, arguments, strict=True)
+                given = {name: each for name, each in pairs if each is not None}
+                if graph is None or node.kind not in SLOW:
+                    return self._reference(node, arguments, given)
+                found = interpret(graph, {name: given[name] for name in graph.inputs})
+                return [found[name] if name else np.zeros(0) for name in node.outputs]
+        except CompileLimitError:
+            raise
         except Exception as error:
             # The reference implementation raises errors of many unrelated classes.
             raise ModelError(f"{node} cannot be evaluated: {error}") from error
 
-    def _reference(self, node: OnnxNode, arguments: list[Array | None]) -> list[Array]:
+    def _reference(
+        self, node: OnnxNode, arguments: list[Array | None], given: Mapping[str, Array]
+    ) -> list[Array]:
         if node.outputs[0] not in self._references:
-            names = [name for name in dict.fromkeys(node.inputs) if name]
-            graph = helper.make_graph(
-                [to_node_proto(node)],
-                "node",
-                [helper.make_empty_tensor_value_info(name) for name in names],
-                [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
-            )
-            opset = [helper.make_opsetid("", self._model.opset)]
-            model = helper.make_model(graph, opset_imports=opset)
+            none = [False] * len(arguments)
+            model = node_model(node, arguments, none, self._model.opset)
             self._references[node.outputs[0]] = ReferenceEvaluator(model)
-        feeds = {
-            name: value
-            for name, value in zip(node.inputs, arguments, strict=True)
-            if value is not None
-        }
-        return list(self._references[node.outputs[0]].run(None, feeds))
+        return list(self._references[node.outputs[0]].run(None, dict(given)))
 
 
 def _has_kernel(node: OnnxNode, arguments: list[Array | None]) -> bool:
@@ -257,3 +256,10 @@ KERNELS: dict[str, Callable[..., Array]] = {
     "QuantizeLinear": _quantize,
 }
 """Operators that the reference implementation is slow at, or lacks at older opsets."""
+
+SLOW = frozenset((
+    "AveragePool", "Col2Im", "ConvTranspose", "DeformConv", "GatherND", "GlobalMaxPool",
+    "GridSample", "LpPool", "LRN", "MaxPool", "MaxUnpool", "NonMaxSuppression", "Resize",
+    "RoiAlign", "STFT", "ScatterElements", "ScatterND", "Upsample",
+))  # fmt: skip
+"""Operators whose reference implementation takes microseconds for each element."""

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import onnx
@@ -13,6 +12,7 @@ from onnx import helper, shape_inference, version_converter
 from ....dtypes import DType
 from ....errors import ModelError, UnsupportedOperatorError
 from ....graph.ir import Array
+from ....pipeline.limits import Limits, Watch
 from ....quantize.signature import Signature
 from ...faults import faults_of
 from ...source import Source
@@ -22,14 +22,15 @@ from ..node import OnnxNode, is_quantized_kind
 from ..source import SourceModel
 from ..wellformed import require_wellformed
 from ..write import onnx_model, write_model
+from .bounded import Bounds
 
 __all__ = [
     "FloatModel",
     "float_model",
+    "is_plain",
     "read_any_model",
     "read_model",
     "signatures",
-    "to_node_proto",
 ]
 
 OLDEST_OPSET = 13
@@ -45,7 +46,7 @@ NOT_CONVERTED = (
 
 @dataclass(frozen=True)
 class FloatModel:
-    """Nodes in the order they compute, constants by name."""
+    """Nodes in the order they compute, constants by name.  bounds: of evaluating them."""
 
     name: str
     nodes: tuple[OnnxNode, ...]
@@ -53,6 +54,7 @@ class FloatModel:
     inputs: tuple[Signature, ...]
     outputs: tuple[str, ...]
     opset: int
+    bounds: Bounds = field(default_factory=Bounds, compare=False, repr=False)
 
     @cached_property
     def readers(self) -> dict[str, tuple[OnnxNode, ...]]:
@@ -91,7 +93,7 @@ def float_model(source: Source) -> onnx.ModelProto:
         require_wellformed(source.proto)
         if source.quantizes:
             return source.proto
-        if _is_plain(source.proto):
+        if is_plain(source.proto):
             with suppress(UnsupportedOperatorError):
                 source.to_graph_and_rest(1)  # Says what is wrong with it, and keeps to limits.
             return source.proto
@@ -104,9 +106,10 @@ def float_model(source: Source) -> onnx.ModelProto:
     return onnx_model(source, batch=1)
 
 
-def read_model(proto: onnx.ModelProto) -> FloatModel:
+def read_model(proto: onnx.ModelProto, limits: Limits | None = None) -> FloatModel:
     """The nodes and constants of a float model, of opset 13 or later.
 
+    limits: of evaluating it.
     Raises ModelError for a model that is quantised already, is not valid, has inputs of other real
     numbers than float32 or of no fixed shape, or a constant with NaN or infinity; -infinity may
     mask elements.
@@ -117,10 +120,10 @@ def read_model(proto: onnx.ModelProto) -> FloatModel:
                 f"node {node.name or node.output[0]!r} ({node.op_type}): the model is quantised "
                 "already; required a float model"
             )
-    return read_any_model(proto)
+    return read_any_model(proto, limits)
 
 
-def read_any_model(proto: onnx.ModelProto) -> FloatModel:
+def read_any_model(proto: onnx.ModelProto, limits: Limits | None = None) -> FloatModel:
     """As ``read_model``, but the model may have QuantizeLinear and DequantizeLinear."""
     require_wellformed(proto)
     proto = _modern(proto)
@@ -153,7 +156,8 @@ def read_any_model(proto: onnx.ModelProto) -> FloatModel:
         if name not in known:
             raise ModelError(f"output {name!r} is computed by no node")
     inputs = signatures(proto)
-    return FloatModel(str(graph.name) or "model", tuple(nodes), constants, inputs, outputs, opset)
+    name, bounds = str(graph.name) or "model", Bounds(Watch(limits or Limits()))
+    return FloatModel(name, tuple(nodes), constants, inputs, outputs, opset, bounds)
 
 
 def signatures(proto: onnx.ModelProto) -> tuple[Signature, ...]:
@@ -167,12 +171,6 @@ def signatures(proto: onnx.ModelProto) -> tuple[Signature, ...]:
     if not inputs:
         raise ModelError("the model has no input")
     return inputs
-
-
-def to_node_proto(node: OnnxNode) -> onnx.NodeProto:
-    """The node as ONNX."""
-    attributes: dict[str, Any] = dict(node.attributes)
-    return helper.make_node(node.kind, node.inputs, node.outputs, name=node.name, **attributes)
 
 
 def _modern(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -193,7 +191,7 @@ def _modern(proto: onnx.ModelProto) -> onnx.ModelProto:
         ) from None
 
 
-def _is_plain(proto: onnx.ModelProto) -> bool:
+def is_plain(proto: onnx.ModelProto) -> bool:
     """True if there are nodes of ONNX's own operators alone, none with a body."""
     return not proto.functions and all(
         node.domain in ("", "ai.onnx")

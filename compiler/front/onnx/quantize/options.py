@@ -1,8 +1,11 @@
 """The user's options of quantisation."""
 
+from dataclasses import field
 from enum import StrEnum
 
 from dovetail.isa.frozen import frozen
+
+from ....pipeline.limits import Limits
 
 __all__ = ["Method", "QuantizeOptions"]
 
@@ -32,6 +35,7 @@ class QuantizeOptions:
     equalize: give channels of activations like ranges, by factors in the weights.  correct_bias,
     adaptive: choose biases, and the rounding of weights, by what the layers compute.
     held: samples that these are chosen by.
+    limits: of reading the model, and of evaluating it: the work of each node, all the time, memory.
     """
 
     method: Method = Method.MINMAX
@@ -45,6 +49,7 @@ class QuantizeOptions:
     correct_bias: bool = False
     adaptive: bool = False
     held: int = 16
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not 50 < self.percentile <= 100:

@@ -165,13 +165,13 @@ def recognise_slice(state: State, node: Node) -> Value:
     whole = state.builder.types[tensor.name].shape
     if shape == whole and all(step > 0 for step in steps):
         return value
-    axis = tensor.permutation[1]
     is_row = len(shape) == 3 and tensor.permutation[0] == 0 and whole[0] == 1
     if not is_row or shape[1] == whole[1]:
         stored = Slice(starts, steps, shape)
         name = state.builder.node(stored, (tensor.name,), node.output, node.origin)
         return with_tensor(value, replace(tensor, name=name))
     # Places of a row are the columns of an image one pixel high.
+    axis = tensor.permutation[1]
     image = image_of_rows(state.builder, tensor, axis, node.origin)
     stored = Slice((0, *starts), (1, *steps), (1, *shape))
     name = state.builder.node(stored, (image.name,), node.output, node.origin)

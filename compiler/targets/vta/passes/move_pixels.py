@@ -142,8 +142,13 @@ class _Moving:
         """True if it puts parts of one image together along rows or columns."""
         along = isinstance(node.operator, Concatenate) and node.operator.axis in (1, 2)
         parts = [self.producers.get(name) for name in node.inputs]
-        sources = {part.inputs[0] for part in parts if part and isinstance(part.operator, Slice)}
-        return along and None not in parts and len(sources) == 1 and len(parts) > 1
+        sliced = [part is not None and isinstance(part.operator, Slice) for part in parts]
+        sources = {
+            part.inputs[0] if part is not None and is_sliced else name
+            for name, part, is_sliced in zip(node.inputs, parts, sliced, strict=True)
+        }
+        several = None not in parts and len(parts) > 1
+        return along and several and any(sliced) and len(sources) == 1
 
     def is_read_by_layers(self, node: Node) -> bool:
         kind = self.graph.types[node.output]

@@ -54,6 +54,7 @@ def given(model: onnx.ModelProto, inputs: Sequence[Array | None]) -> dict[str, A
 def runtime(model: onnx.ModelProto, inputs: Sequence[Array | None]) -> list[Array]:
     """ONNX Runtime's results, without its graph optimisations."""
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     inferred = onnx.shape_inference.infer_shapes(model)
     session = onnxruntime.InferenceSession(

@@ -43,8 +43,11 @@ def onnx_runtime_session(
     model: onnx.ModelProto, optimized: str = ""
 ) -> Callable[[Array], list[Array]]:
     """The model as a function of its only input."""
+    kinds = {each.data_type for each in model.graph.initializer}
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.qdqisint8allowed", "1")
+    if onnx.TensorProto.UINT8 in kinds:  # whose sums saturate on x86 that has no VNNI
+        options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     options.optimized_model_filepath = optimized
     session = onnxruntime.InferenceSession(

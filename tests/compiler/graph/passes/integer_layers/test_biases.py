@@ -38,6 +38,7 @@ def stored(b: ModelBuilder, real: str) -> str:
 def expected(model: onnx.ModelProto) -> list[Array]:
     """By float arithmetic: ONNX Runtime's own fusions off."""
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     content = model.SerializeToString()
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

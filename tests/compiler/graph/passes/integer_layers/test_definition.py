@@ -17,6 +17,7 @@ HEAD = '<ir_version: 8, opset_import: ["": 18]> m '
 
 def _expected(model: onnx.ModelProto, inputs: dict[str, Bytes], *, optimised: bool) -> Bytes:
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 4
     if not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
