@@ -10,6 +10,7 @@ from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.memories import Memory, Unit
 
 from .cascade import Sized, sized
+from .chain import UNITS
 from .image import image_reads
 from .items import Item
 from .layer_run import turned_words
@@ -218,13 +219,34 @@ def _shape(
         name: RowRing(x, x.rows, 0, tuple(readers.get(name, ())), made.get(name, ()))
         for name, x in activations.items()
     }
-    busy = max(sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR))
+    busy = max(_late_cycles(stripes, rows, number) for number in range(len(stripes)))
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
     filling += STRIP_CYCLES * sum(strips)
     rings = sized(first, strips, rows, rings, turnable)
     return _Shape(rows, tuple(strips), rings, busy, filling, max(strips))
+
+
+def _late_cycles(stripes: Sequence[Stripes], rows: Sequence[int], number: int) -> int:
+    """Cycles of the busier unit from when layer ``number`` may begin, and those before that.
+
+    Its first strip may read most rows of a low image: all that they depend on comes first, but for
+    the first strips, which count anyway.
+    """
+    wanted = {x: stripes[number].first_rows(x, rows[number]) for x in stripes[number].reads}
+    before = dict.fromkeys(UNITS, 0)
+    for each, count in zip(reversed(stripes[:number]), reversed(rows[:number]), strict=True):
+        made = wanted.get(each.output.name, 0)
+        if not made:
+            continue
+        made = -(-made // count) * count
+        for name in each.reads:
+            wanted[name] = max(wanted.get(name, 0), each.first_rows(name, made))
+        for unit in UNITS:
+            before[unit] += each.cycles[unit] * (made - count) // each.output.height
+    after = (sum(each.cycles[unit] for each in stripes[number:]) for unit in UNITS)
+    return max(before.values()) + max(after)
 
 
 def _sized(

@@ -59,7 +59,7 @@ class Chooser:
         while end:
             choice = chosen[end]
             assert choice is not None
-            found.insert(0, choice)
+            found[:0] = choice.apart
             end = choice.first
         return found
 
