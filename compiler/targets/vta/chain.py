@@ -13,13 +13,10 @@ from .block_cascade import is_plain, steps_by
 from .layers.definition import LoweredLayer
 from .schedules import TILES
 
-__all__ = ["UNITS", "Chain", "chain_cycles", "chains_of", "keeps_channels"]
+__all__ = ["UNITS", "Chain", "chain_cycles", "keeps_channels"]
 
 UNITS = Unit.GEMM, Unit.VECTOR
 """That compute."""
-
-MOST = 8
-"""Layers of a chain, at most."""
 
 MARGIN = 1.1
 """Estimate: units wait for each other's tiles."""
@@ -47,24 +44,3 @@ def chain_cycles(cycles: Sequence[Mapping[Unit, int]], dram: int) -> int:
     most = [max(each.values()) for each in cycles]
     total = [sum(each[unit] for each in cycles) for unit in UNITS]
     return int(MARGIN * (max(*total, dram) + (sum(most) - max(most)) // TILES))
-
-
-def chains_of(layers: Sequence[LoweredLayer], whole: Container[int]) -> list[range]:
-    """The chains among layers, as long as they may be.
-
-    whole: numbers of those that run alone, all on chip.
-    """
-    found = []
-    first = 0
-    while first < len(layers):
-        made: set[str] = set()
-        end = last = first
-        while end in whole and end < first + MOST and keeps_channels(layers[end], made):
-            if any(x.name in made for x in layers[end].inputs):
-                last = end
-            made.add(layers[end].output.name)
-            end += 1
-        if last > first:
-            found.append(range(first, last + 1))
-        first = last + 1
-    return found

@@ -15,7 +15,6 @@ from .bank_waits import bank_waits, in_parts
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
-from .chain import chains_of
 from .choice import Choice
 from .items import Item
 from .layers.activation import Activation
@@ -148,13 +147,7 @@ class Placer:
         together = [range(each.first, each.first + len(each.layers)) for each in cascades.values()]
         kept = [_lengthened(item, together) for item in kept]
         alone = {choice.first for choice in choices if choice.count == 1}
-        whole = {choice.first for choice in choices if choice.how is None}
-        chains = chains_of(self.layers, whole) if self.overlap is Overlap.LAYERS else ()
-        longer = [_lengthened(item, chains) for item in kept]
-        try:
-            blocks, items, starts = self._placed(planned, alone, [*longer, *buffers], placing)
-        except NoRoomError:
-            blocks, items, starts = self._placed(planned, alone, [*kept, *buffers], placing)
+        blocks, items, starts = self._placed(planned, alone, [*kept, *buffers], placing)
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }

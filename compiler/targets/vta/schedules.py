@@ -207,10 +207,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
         limits = replace(limits, acc_words=most)
     if has_own_taps(kernel, 2 * limits.tap_words):
         # Rows outside would load all taps again for each tile.
-        words = kernel.refs["taps"].buffer.shape[1]
-        blocks = [each for each in divisors(extents["c"]) if each * words <= limits.tap_words] or [
-            1
-        ]
+        most = limits.tap_words // kernel.refs["taps"].buffer.shape[1]
+        blocks = [each for each in divisors(extents["c"]) if each <= max(1, most)]
         grain = replace(grain, by_rows=False)
     columns = [extents["x"]] if slides(kernel) and not has_sums else divisors(extents["x"])
     sizes = _tile(extents, reduced, limits, blocks, columns, grain, has_sums=has_sums)

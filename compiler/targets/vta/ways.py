@@ -106,7 +106,8 @@ class LayerWays:
         """``results``: names of the activations that are stored in any case.
 
         edges: count the time in which one layer waits for the data of the one before, and a cascade
-        for constants that come again.
+        for constants that come again and for the rows of low images; and what layers overlap that
+        follow each other channel by channel.
 
         sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
@@ -271,10 +272,11 @@ class LayerWays:
         return self._tiles[key]
 
     def _chains(self, first: int, gone: frozenset[str]) -> Iterator[Choice]:
-        """Layer ``first`` and those that follow it, as chains."""
+        """Layer ``first`` and those that follow it, as chains, where waits between layers count."""
         made: set[str] = set()
         moved = 0
-        for last in range(first, min(first + self._most, len(self.layers))):
+        most = self._most if self._waits else 0
+        for last in range(first, min(first + most, len(self.layers))):
             layer, whole = self.layers[last], self.whole(last, gone)
             if whole is None or not keeps_channels(layer, made):
                 return
