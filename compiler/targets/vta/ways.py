@@ -106,8 +106,8 @@ class LayerWays:
         """``results``: names of the activations that are stored in any case.
 
         edges: count the time in which one layer waits for the data of the one before, and a cascade
-        for constants that come again and for the rows of low images; and what layers overlap that
-        follow each other channel by channel.
+        for constants that come again and for the rows of low images; and run channel by channel
+        layers that then overlap, and those of more taps than TAP has words.
 
         sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
@@ -128,7 +128,12 @@ class LayerWays:
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
         self._blocks: dict[tuple[int, int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
-        self._whole = [_whole_cycles(layer, config) for layer in layers]
+        self.parts_taps = [has_own_taps(layer.kernel, config.tap_depth) for layer in layers]
+        """Of each layer, whether its taps come block by block, because TAP has no room for all."""
+        self._whole = [
+            None if parts and not edges else _whole_cycles(layer, config)
+            for layer, parts in zip(layers, self.parts_taps, strict=True)
+        ]
         self._units = [unit_cycles(layer.kernel, config) for layer in layers]
 
     def at(
