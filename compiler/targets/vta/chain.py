@@ -11,7 +11,6 @@ from dovetail.isa.memories import Unit
 
 from .block_cascade import is_plain, steps_by
 from .layers.definition import LoweredLayer
-from .schedules import TILES
 
 __all__ = ["UNITS", "Chain", "chain_cycles", "keeps_channels"]
 
@@ -37,10 +36,13 @@ def keeps_channels(layer: LoweredLayer, names: Container[str]) -> bool:
     )
 
 
-def chain_cycles(cycles: Sequence[Mapping[Unit, int]], dram: int) -> int:
+def chain_cycles(cycles: Sequence[Mapping[Unit, int]], tiles: Sequence[int], dram: int) -> int:
     """Expected cycles of a chain, from those of each layer's units, and in which DRAM works: those
     of the busiest, and of the first tiles of the other layers.
+
+    tiles: of each layer, one after the other along its channels.
     """
     most = [max(each.values()) for each in cycles]
     total = [sum(each[unit] for each in cycles) for unit in UNITS]
-    return int(MARGIN * (max(*total, dram) + (sum(most) - max(most)) // TILES))
+    first = [each // count for each, count in zip(most, tiles, strict=True)]
+    return int(MARGIN * (max(*total, dram) + sum(first) - first[most.index(max(most))]))

@@ -134,6 +134,7 @@ class LayerWays:
             None if parts and not edges else _whole_cycles(layer, config)
             for layer, parts in zip(layers, self.parts_taps, strict=True)
         ]
+        self._tiled: dict[int, int] = {}
         self._units = [unit_cycles(layer.kernel, config) for layer in layers]
 
     def at(
@@ -288,8 +289,18 @@ class LayerWays:
             made.add(layer.output.name)
             moved += whole[1]
             if last > first:
-                cycles = chain_cycles(self._units[first : last + 1], moved)
-                yield Choice(first, last + 1 - first, cycles, moved, Chain())
+                members = range(first, last + 1)
+                tiles = [self._channel_tiles(number) for number in members]
+                cycles = chain_cycles(self._units[first : last + 1], tiles, moved)
+                yield Choice(first, len(members), cycles, moved, Chain())
+
+    def _channel_tiles(self, number: int) -> int:
+        """Tiles along the channels of a layer that is all on chip."""
+        if number not in self._tiled:
+            kernel = self.layers[number].kernel
+            sizes = default_tiling(kernel, limits_of(self.config)).sizes
+            self._tiled[number] = kernel.extents["c"] // sizes["c"]
+        return self._tiled[number]
 
     def _cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float
