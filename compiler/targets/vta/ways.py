@@ -225,8 +225,9 @@ class LayerWays:
     def _scheduled(
         self, choice: Choice, gone: frozenset[str]
     ) -> StreamedLayer | Cascade | BlockCascade:
-        layer, config = self.layers[choice.first], self.config
-        match choice.how:
+        layer, config, how = self.layers[choice.first], self.config, choice.how
+        assert not isinstance(how, Chain), "plans have a choice for each of its layers"
+        match how:
             case None:
                 return self._plain(choice.first, choice.grain)
             case Tile() as tile:
