@@ -26,7 +26,17 @@ from .stream import PARAMETERS, StreamedLayer
 from .tile_estimate import TILE_CYCLES
 from .windows import SLOTS, Window
 
-__all__ = ["MEMBERS", "BlockCascade", "BlockRing", "Blocks", "block_cascade", "block_sizes"]
+__all__ = [
+    "MARGIN",
+    "MEMBERS",
+    "BlockCascade",
+    "BlockRing",
+    "Blocks",
+    "block_cascade",
+    "block_sizes",
+    "is_plain",
+    "steps_by",
+]
 
 MEMBERS = 2, 3
 """Layers of a cascade: one makes blocks, the next goes on, and perhaps one sums up."""
@@ -161,12 +171,12 @@ def _suits(layers: Sequence[LoweredLayer]) -> bool:
         return False
     if any(layer.stored is not None or layer.kernel.by_rows for layer in layers):
         return False
-    if not all(_plain(layer.output) for layer in layers[:2]):
+    if not all(is_plain(layer.output) for layer in layers[:2]):
         return False
     if "acc" in go.kernel.refs or go.kernel.is_far:
         return False
     summed = all("acc" in layer.kernel.refs for layer in (make, *rest))
-    apart = summed and _steps(go.kernel, make.output.name, "c")
+    apart = summed and steps_by(go.kernel, make.output.name, "c")
     return apart and make.output.blocks == go.output.blocks and all(_sums(go, x) for x in rest)
 
 
@@ -175,17 +185,17 @@ def _sums(go: LoweredLayer, add: LoweredLayer) -> bool:
     others = [x.name for x in add.inputs if x.name != go.output.name]
     if len(others) == len(add.inputs) or go.inputs[0].name in others:
         return False
-    return add.kernel.extents.get("k") == go.output.blocks and _steps(
+    return add.kernel.extents.get("k") == go.output.blocks and steps_by(
         add.kernel, go.output.name, "k"
     )
 
 
-def _plain(x: Activation) -> bool:
+def is_plain(x: Activation) -> bool:
     """True if it is a whole tensor in blocks that follow each other."""
     return x.whole == x and x.image is None and x.places is None and x.grid is None
 
 
-def _steps(kernel: Kernel, name: str, axis: str) -> bool:
+def steps_by(kernel: Kernel, name: str, axis: str) -> bool:
     """True if what ``kernel`` reads of an activation is the block that ``axis`` counts."""
     refs = [ref for nest in kernel.nests for ref in nest.refs[1:] if ref.buffer.name == name]
     return bool(refs) and all(

@@ -10,6 +10,7 @@ from dovetail.isa.frozen import frozen, replace
 from dovetail.isa.memories import Memory, Unit
 
 from .cascade import Sized, sized
+from .chain import UNITS
 from .image import image_reads
 from .items import Item
 from .layer_run import turned_words
@@ -33,14 +34,16 @@ MOST_HEIGHTS = 8
 class _Shape:
     """Strips of ``rows`` rows of each layer, ``strips`` of them; rings: of all activations.
 
-    cycles: of the units, of the first strips, and of each strip.  again: how often constants of
-    which not all stay on chip are loaded.
+    busy, filling: cycles of the busier unit, and of the first strips and for each strip.  late: of
+    the busier unit, with those in which it waits for rows.  again: how often constants of which not
+    all stay on chip are loaded.
     """
 
     rows: tuple[int, ...]
     strips: tuple[int, ...]
     rings: Mapping[str, RowRing]
     busy: int
+    late: int
     filling: int
     again: int
 
@@ -76,7 +79,7 @@ class CascadeSizes:
         The fastest first; each needs less of ACT, or moves less, than those before.  None when
         constants do not fit.
         gone: those of the activations that they touch that are not wholly on chip.  waits: whether
-        cycles count in which units wait for constants that come again for each strip.
+        cycles count in which units wait for constants that come again for each strip, and for rows.
         """
         key = first, last, gone, waits
         if key not in self._sizes:
@@ -218,13 +221,34 @@ def _shape(
         name: RowRing(x, x.rows, 0, tuple(readers.get(name, ())), made.get(name, ()))
         for name, x in activations.items()
     }
-    busy = max(sum(each.cycles[unit] for each in stripes) for unit in (Unit.GEMM, Unit.VECTOR))
+    late = [_late_cycles(stripes, rows, number) for number in range(len(stripes))]
     filling = sum(
         max(each.cycles.values()) // count for each, count in zip(stripes, strips, strict=True)
     )
     filling += STRIP_CYCLES * sum(strips)
     rings = sized(first, strips, rows, rings, turnable)
-    return _Shape(rows, tuple(strips), rings, busy, filling, max(strips))
+    return _Shape(rows, tuple(strips), rings, late[0], max(late), filling, max(strips))
+
+
+def _late_cycles(stripes: Sequence[Stripes], rows: Sequence[int], number: int) -> int:
+    """Cycles of the busier unit from when layer ``number`` may begin, and those before that.
+
+    Its first strip may read most rows of a low image: all that they depend on comes first, but for
+    the first strips, which count anyway.
+    """
+    wanted = {x: stripes[number].first_rows(x, rows[number]) for x in stripes[number].reads}
+    before = dict.fromkeys(UNITS, 0)
+    for each, count in zip(reversed(stripes[:number]), reversed(rows[:number]), strict=True):
+        made = wanted.get(each.output.name, 0)
+        if not made:
+            continue
+        made = -(-made // count) * count
+        for name in each.reads:
+            wanted[name] = max(wanted.get(name, 0), each.first_rows(name, made))
+        for unit in UNITS:
+            before[unit] += each.cycles[unit] * (made - count) // each.output.height
+    after = (sum(each.cycles[unit] for each in stripes[number:]) for unit in UNITS)
+    return max(before.values()) + max(after)
 
 
 def _sized(
@@ -238,8 +262,8 @@ def _sized(
     waits: bool,
 ) -> Sized:
     """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
-    and of each strip.  waits: with those in which units wait for constants that come again for each
-    strip, behind the rows that are loaded.
+    and of each strip.  waits: with those in which units wait for rows, and for constants that come
+    again for each strip, behind the rows that are loaded.
 
     streamed: of the activations that are not wholly on chip, whether one that these layers make
     is read by later ones too, or is the result.
@@ -270,5 +294,6 @@ def _sized(
         waiting = int(rows) if waits and not fits else waiting
         traffic.read(1 if fits else shape.again, count * config.word_bytes(memory))
     words = sum(ring.words for ring in rings.values() if not ring.kept)
-    cycles = max(traffic.cycles, shape.busy + waiting) + shape.filling
+    busy = shape.late if waits else shape.busy
+    cycles = max(traffic.cycles, busy + waiting) + shape.filling
     return Sized(shape.rows, rings, words, cycles, traffic.dram_cycles)

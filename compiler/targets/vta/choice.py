@@ -1,9 +1,12 @@
 """How some layers run, and other ways to run the same layers."""
 
+from collections.abc import Sequence
+
 from dovetail.isa.frozen import frozen
 
 from .block_cascade import Blocks
 from .cascade import Sized
+from .chain import Chain
 from .schedules import COARSE, Grain
 from .tile_estimate import Tile
 
@@ -21,7 +24,7 @@ class Choice:
     count: int
     cycles: int
     dram: int
-    how: Sized | Blocks | Tile | None
+    how: Sized | Blocks | Tile | Chain | None
     grain: Grain = COARSE
 
     @property
@@ -34,9 +37,23 @@ class Choice:
                 way = "blocks", size
             case Tile() as tile:
                 way = tuple(tile.sizes.items()), tile.outer, tile.depth, tile.held
+            case Chain():
+                way = "chain"
             case None:
                 way = None
         return self.first, self.count, way, self.grain
+
+    @property
+    def apart(self) -> Sequence["Choice"]:
+        """The choices of a chain's layers, each with its share of the cycles."""
+        if not isinstance(self.how, Chain):
+            return (self,)
+        shares = [
+            [(n + 1) * total // self.count - n * total // self.count for n in range(self.count)]
+            for total in (self.cycles, self.dram)
+        ]
+        each = zip(range(self.first, self.first + self.count), *shares, strict=True)
+        return [Choice(number, 1, cycles, dram, None) for number, cycles, dram in each]
 
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each cycle of DRAM, since others might need it."""

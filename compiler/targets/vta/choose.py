@@ -59,7 +59,7 @@ class Chooser:
         while end:
             choice = chosen[end]
             assert choice is not None
-            found.insert(0, choice)
+            found[:0] = choice.apart
             end = choice.first
         return found
 
@@ -117,7 +117,8 @@ class Chooser:
             for choice in choices:
                 members = range(choice.first, choice.first + choice.count)
                 whole = [self.ways.whole(n, gone) for n in members]
-                if all(whole):
+                parted = choice.count > 1 and any(self.ways.parts_taps[n] for n in members)
+                if all(whole) and not parted:
                     found += [
                         Choice(n, 1, *each, None, grain)
                         for n, each in zip(members, whole, strict=True)

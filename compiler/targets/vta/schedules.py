@@ -38,6 +38,7 @@ __all__ = [
     "Tiling",
     "default_tiling",
     "divisors",
+    "has_own_taps",
     "tiled",
 ]
 
@@ -94,12 +95,13 @@ COARSE = Grain()
 class Limits:
     """Memory that a tile may need.
 
-    acc_words: ACC words of a tile.  wgt_words: WGT tiles of one channel block group.  rows: with
-    parameters of their own.
+    acc_words: ACC words of a tile.  wgt_words: WGT tiles of one channel block group.  tap_words:
+    TAP words of a tile that has not all taps of its layer.  rows: with parameters of their own.
     """
 
     acc_words: int
     wgt_words: int
+    tap_words: int
     rows: int = 0
 
 
@@ -196,15 +198,31 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
             f"layer {kernel.name!r}: acc scratchpad: 1 word required for the smallest tile, "
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
-    blocks = divisors(extents["c"]) if has_sums else [1 if kernel.is_far else extents["c"]]
+    blocks = divisors(extents["c"])
+    if not has_sums and (kernel.is_far or grain.by_rows):
+        blocks = [1 if kernel.is_far else extents["c"]]
     if kernel.by_rows:
         blocks = [extents["c"]]
         most = min(limits.acc_words, limits.rows * extents["c"])
         limits = replace(limits, acc_words=most)
+    if has_own_taps(kernel, 2 * limits.tap_words):
+        # Rows outside would load all taps again for each tile.
+        most = limits.tap_words // kernel.refs["taps"].buffer.shape[1]
+        blocks = [each for each in divisors(extents["c"]) if each <= max(1, most)]
+        grain = replace(grain, by_rows=False)
     columns = [extents["x"]] if slides(kernel) and not has_sums else divisors(extents["x"])
     sizes = _tile(extents, reduced, limits, blocks, columns, grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
     return Tiling(sizes, outer, depth, apart=kernel.apart)
+
+
+def has_own_taps(kernel: Kernel, depth: int) -> bool:
+    """True if blocks of channels have taps of their own, more than ``depth`` words in all."""
+    taps = kernel.refs.get("taps")
+    if taps is None or kernel.by_rows or not taps.indices[0].coefficient("c"):
+        return False
+    blocks, words = taps.buffer.shape[:2]
+    return blocks * words > depth
 
 
 def tiled(function: Function, tiling: Tiling) -> Schedule:

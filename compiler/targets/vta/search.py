@@ -84,19 +84,22 @@ def fastest(
     if overlap is not Overlap.LAYERS:
         return first
     best = _with_short_layers(first, planner, activations, timing)
-    count = len(first.builder.operations)
-    plans: list[Plan] = []
-    if count <= MANY_OPERATIONS:
-        plans.append(planner.best(edges=True))
-    if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
-        plans += [planner.best(PRICE), planner.best(PRICE, edges=True)]
     seen = {first.plan.key}
-    for plan in plans:
-        if plan.key not in seen:
-            seen.add(plan.key)
-            other = make_draft(planner, plan, activations, overlap, timing)
-            other = _with_short_layers(other, planner, activations, timing)
-            best = min(best, other, key=_cycles)
+
+    def better(plan: Plan) -> Draft:
+        if plan.key in seen:
+            return best
+        seen.add(plan.key)
+        other = make_draft(planner, plan, activations, overlap, timing)
+        other = _with_short_layers(other, planner, activations, timing)
+        return min(best, other, key=_cycles)
+
+    if len(first.builder.operations) <= MANY_OPERATIONS:
+        best = better(planner.best(edges=True))
+    count = len(best.builder.operations)
+    if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
+        for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
+            best = better(plan)
     distance = best.cycles / max(1, planner.roof.cycles)
     given, effort = effort, min(effort * min(distance**FAR, MOST_MORE), max(effort, 1.0))
     found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)

@@ -67,6 +67,12 @@ class Stripes:
         """The activation that it makes."""
         return self.layer.output
 
+    def first_rows(self, name: str, count: int) -> int:
+        """Rows of its input ``name`` that its first ``count`` rows depend on, from the first on."""
+        first, step, length = self.reads[name]
+        x = next(each for each in self.layer.inputs if each.name == name)
+        return max(0, min(x.height, first + step * (count - 1) + length - x.halo[0]))
+
 
 def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     """``layer`` by rows; None when it cannot be cut so, or waits for all of another activation."""

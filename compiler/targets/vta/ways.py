@@ -13,6 +13,7 @@ from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_s
 from .blockwise import blockwise
 from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
+from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
 from .constant_loads import CONSTANTS
 from .constants import constant_bytes
@@ -22,7 +23,7 @@ from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
 from .row_problems import ROW_PARTS
-from .schedules import COARSE, Grain, Limits, default_tiling
+from .schedules import COARSE, Grain, Limits, default_tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -52,20 +53,25 @@ from DRAM.
 
 
 def limits_of(config: HardwareConfig) -> Limits:
-    """Memory that a tile may use: one bank of ACC, and half of WGT, so that the weights of the next
-    tile can be loaded meanwhile.
+    """Memory that a tile may use: one bank of ACC, and half of WGT and TAP, so that those of the
+    next tile can be loaded meanwhile.
     """
-    rows = config.par_depth // ROW_PARTS
-    return Limits(config.bank_words(Memory.ACC), config.wgt_depth // 2, rows)
+    rows, taps = config.par_depth // ROW_PARTS, config.tap_depth // 2
+    return Limits(config.bank_words(Memory.ACC), config.wgt_depth // 2, taps, rows)
 
 
 def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
-    """True if half of WGT holds the weights of one channel block, and TAP and PAR all of theirs."""
+    """True if half of WGT holds the weights of one channel block, TAP the taps of a tile, and PAR
+    all parameters.
+    """
     nothing = np.zeros((1, 0))
+    taps = layer.constants.get("taps", nothing)
+    if has_own_taps(layer.kernel, config.tap_depth):
+        taps = taps[0]
     parameters = (name for name, (memory, _) in CONSTANTS.items() if memory is Memory.PAR)
     sizes = {
         Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].size,
-        Memory.TAP: layer.constants.get("taps", nothing).size,
+        Memory.TAP: taps.size,
         Memory.PAR: sum(layer.constants.get(name, nothing).size for name in parameters),
     }
     return all(
@@ -100,7 +106,8 @@ class LayerWays:
         """``results``: names of the activations that are stored in any case.
 
         edges: count the time in which one layer waits for the data of the one before, and a cascade
-        for constants that come again.
+        for constants that come again and for the rows of low images; and run channel by channel
+        layers that then overlap, and those of more taps than TAP has words.
 
         sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
@@ -121,7 +128,14 @@ class LayerWays:
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
         self._blocks: dict[tuple[int, int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
-        self._whole = [_whole_cycles(layer, config) for layer in layers]
+        self.parts_taps = [has_own_taps(layer.kernel, config.tap_depth) for layer in layers]
+        """Of each layer, whether its taps come block by block, because TAP has no room for all."""
+        self._whole = [
+            None if parts and not edges else _whole_cycles(layer, config)
+            for layer, parts in zip(layers, self.parts_taps, strict=True)
+        ]
+        self._tiled: dict[int, int] = {}
+        self._units = [unit_cycles(layer.kernel, config) for layer in layers]
 
     def at(
         self, first: int, room: Room, gone: frozenset[str], price: float
@@ -156,6 +170,7 @@ class LayerWays:
             options = [self._single(first, room.of(first, first), gone, price)]
         except TileError as error:
             options, problem = [], error
+        options += self._chains(first, gone)
         options += self._cascades(first, room, gone, price)
         options += self._block_cascades(first, room, gone, price)
         return options, problem
@@ -210,8 +225,9 @@ class LayerWays:
     def _scheduled(
         self, choice: Choice, gone: frozenset[str]
     ) -> StreamedLayer | Cascade | BlockCascade:
-        layer, config = self.layers[choice.first], self.config
-        match choice.how:
+        layer, config, how = self.layers[choice.first], self.config, choice.how
+        assert not isinstance(how, Chain), "plans have a choice for each of its layers"
+        match how:
             case None:
                 return self._plain(choice.first, choice.grain)
             case Tile() as tile:
@@ -261,6 +277,31 @@ class LayerWays:
                 layer.kernel, activations, self.config, depth, self._late[number]
             )
         return self._tiles[key]
+
+    def _chains(self, first: int, gone: frozenset[str]) -> Iterator[Choice]:
+        """Layer ``first`` and those that follow it, as chains, where waits between layers count."""
+        made: set[str] = set()
+        moved = 0
+        most = self._most if self._waits else 0
+        for last in range(first, min(first + most, len(self.layers))):
+            layer, whole = self.layers[last], self.whole(last, gone)
+            if whole is None or not keeps_channels(layer, made):
+                return
+            made.add(layer.output.name)
+            moved += whole[1]
+            if last > first:
+                members = range(first, last + 1)
+                tiles = [self._channel_tiles(number) for number in members]
+                cycles = chain_cycles(self._units[first : last + 1], tiles, moved)
+                yield Choice(first, len(members), cycles, moved, Chain())
+
+    def _channel_tiles(self, number: int) -> int:
+        """Tiles along the channels of a layer that is all on chip."""
+        if number not in self._tiled:
+            kernel = self.layers[number].kernel
+            sizes = default_tiling(kernel, limits_of(self.config)).sizes
+            self._tiled[number] = kernel.extents["c"] // sizes["c"]
+        return self._tiled[number]
 
     def _cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float

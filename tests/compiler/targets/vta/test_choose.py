@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dovetail.compiler.targets.vta.choose import Chooser
 from dovetail.compiler.targets.vta.place import NoRoomError
 from dovetail.compiler.targets.vta.planner import Planner
 from tests.end_to_end.models import random_network
@@ -15,30 +16,31 @@ from .test_stream import lowered
 CRAMPED = replace(TINY, name="cramped", act_depth=512)
 
 
-def _summed(planner: Planner, gone: frozenset[str], price: float) -> float | None:
+def _summed(chooser: Chooser, gone: frozenset[str], price: float) -> float | None:
     try:
-        return sum(choice.cost(price) for choice in planner.chooser.cheapest(gone, price))
+        return sum(choice.cost(price) for choice in chooser.cheapest(gone, price))
     except NoRoomError:
         return None
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("price", [0.0, 0.25])
-def test_costs_are_those_of_the_cheapest_choices(seed: int, price: float) -> None:
+@pytest.mark.parametrize(("price", "edges"), [(0.0, True), (0.25, False), (0.25, True)])
+def test_costs_are_those_of_the_cheapest_choices(seed: int, price: float, *, edges: bool) -> None:
     planner = Planner(*lowered(random_network(seed)), CRAMPED)
+    chooser = planner.choosers[edges]
     names = [item.activation.name for item in planner.items]
     rng = np.random.default_rng(seed)
     judged = 0
     for _ in range(12):
         base = frozenset(rng.choice(names, int(rng.integers(len(names) + 1)), replace=False))
         other = base ^ frozenset(rng.choice(names, int(rng.integers(1, 3)), replace=False))
-        if _summed(planner, base, price) is None:
+        if _summed(chooser, base, price) is None:
             continue
-        wanted = _summed(planner, other, price)
+        wanted = _summed(chooser, other, price)
         judged += 1
         if wanted is None:
             with pytest.raises(NoRoomError):
-                planner.chooser.cost(other, base, price)
+                chooser.cost(other, base, price)
         else:
-            assert planner.chooser.cost(other, base, price) == wanted
+            assert chooser.cost(other, base, price) == wanted
     assert judged

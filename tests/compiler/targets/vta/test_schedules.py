@@ -42,6 +42,9 @@ from ...schedule.steps.steps import schedules
 from .layers.layers import Network, from_blocked, lower_graph, networks
 from .test_stream import lowered
 
+TAPS = 1000
+"""Words of TAP for a tile: enough for all taps of these layers."""
+
 
 def _conv(height: int = 6, outputs: int = 12) -> Network:
     """A 3x3 convolution of 3 to ``outputs`` channels, in blocks of 4: 9 weight tiles a block."""
@@ -69,7 +72,7 @@ def test_default_schedule_keeps_the_result_and_the_limits(
         extents = kernel.extents
         reduced = extents["k"] * extents["ky"] * extents["kx"] if sums else 0
         assume(not sums or reduced <= wgt_words)
-        schedule = _plain(layer, Limits(acc_words, wgt_words))
+        schedule = _plain(layer, Limits(acc_words, wgt_words, TAPS))
         function = schedule.function
         np.testing.assert_array_equal(network.result(layer, function), network.wanted(layer))
         if sums:
@@ -118,7 +121,7 @@ def _residual() -> Network:
 def test_what_is_lowered_and_scheduled_keeps_the_rules_of_loop_programs() -> None:
     for layer in _residual().layers:
         verify(layer.function)
-        verify(_plain(layer, Limits(64, 64)).function, scheduled=True)
+        verify(_plain(layer, Limits(64, 64, TAPS)).function, scheduled=True)
 
 
 def test_a_sum_in_the_layer_of_a_convolution_lies_where_its_result_goes() -> None:
@@ -138,7 +141,7 @@ def test_a_sum_in_the_layer_of_a_convolution_lies_where_its_result_goes() -> Non
 @settings(max_examples=30, deadline=None)
 def test_every_nest_of_a_scheduled_layer_is_an_instruction(network: Network) -> None:
     for layer in network.layers:
-        function = _plain(layer, Limits(64, 2000)).function
+        function = _plain(layer, Limits(64, 2000, TAPS)).function
         for nest in read_nests(function).nests:
             tensorize(nest, 4)
 
@@ -163,7 +166,7 @@ def test_the_step_tensorize_finds_the_matrix_cores_tile() -> None:
 
 def test_a_tile_has_its_part_of_sums_and_weights() -> None:
     layer = _conv().layers[0]
-    kernel = read_nests(_plain(layer, Limits(10, 9)).function)
+    kernel = read_nests(_plain(layer, Limits(10, 9, TAPS)).function)
     tiles = {loop.name: loop.extent for loop in kernel.tiles}
     assert kernel.refs["acc"].buffer.shape == (1, 6 // tiles["y.outer"], 5 // tiles["x.outer"], 4)
     assert kernel.refs["weights"].buffer.shape == (1, 1, 3, 3, 4, 4)
@@ -173,26 +176,26 @@ def test_a_tile_has_its_part_of_sums_and_weights() -> None:
 
 
 def test_layer_is_cut_into_tiles_for_overlap() -> None:
-    function = _plain(_conv().layers[0], Limits(1000, 1000)).function
+    function = _plain(_conv().layers[0], Limits(1000, 1000, TAPS)).function
     assert prod(loop.extent for loop in read_nests(function).tiles) >= 4
 
 
 def test_weights_of_a_block_that_do_not_fit_are_refused() -> None:
     layer = _conv().layers[0]
-    _plain(layer, Limits(8, 9))
+    _plain(layer, Limits(8, 9, TAPS))
     message = (
         "layer 'conv': wgt scratchpad: 9 tiles required for one block of output channels, "
         "8 available; use a configuration with a deeper WGT"
     )
     with pytest.raises(DoesNotFitError, match=re.escape(message)):
-        _plain(layer, Limits(8, 8))
+        _plain(layer, Limits(8, 8, TAPS))
 
 
 def test_no_room_for_a_sum_is_refused() -> None:
     layer = _conv().layers[0]
-    _plain(layer, Limits(1, 9))
+    _plain(layer, Limits(1, 9, TAPS))
     with pytest.raises(DoesNotFitError, match="layer 'conv': acc scratchpad: 1 word required"):
-        _plain(layer, Limits(0, 9))
+        _plain(layer, Limits(0, 9, TAPS))
 
 
 @given(st.data())
@@ -214,7 +217,7 @@ def _other(buffer: Buffer) -> Buffer:
 def test_layers_that_differ_in_names_share_a_schedule() -> None:
     """Each gets that which it would have had alone."""
     (layer,) = _conv().layers
-    tiling = default_tiling(layer.kernel, Limits(40, 80))
+    tiling = default_tiling(layer.kernel, Limits(40, 80, TAPS))
     body = map_buffers(layer.function.body, _other)
     inputs, outputs = (
         tuple(map(_other, each)) for each in (layer.function.inputs, layer.function.outputs)
@@ -236,5 +239,22 @@ def test_tiles_of_windows_of_columns_have_whole_rows() -> None:
     x = net.conv(net.input(32, 6, 6), 32, pads=(1, 1, 1, 1), depthwise=True)
     (layer,), _ = lowered(net.model(x))
     for parts in (1, 2, 4):
-        tiling = default_tiling(layer.kernel, Limits(64, 64), 2, Grain(parts))
+        tiling = default_tiling(layer.kernel, Limits(64, 64, TAPS), 2, Grain(parts))
         assert tiling.sizes["x"] == 6
+
+
+@pytest.mark.parametrize("grain", [Grain(), Grain(2), Grain(1, by_rows=True)])
+def test_tiles_have_some_channels_where_tap_has_no_room_for_all_taps(grain: Grain) -> None:
+    net = Images(np.random.default_rng(3))
+    net_output = net.conv(
+        net.conv(net.input(3, 6, 6), 48), 48, (5, 5), pads=(2,) * 4, depthwise=True
+    )
+    (layer,) = (x for x in lowered(net.model(net_output))[0] if "taps" in x.constants)
+    blocks, words = layer.constants["taps"].shape[:2]
+    room = 3 * words
+    tiling = default_tiling(layer.kernel, Limits(64, 64, room), 2, grain)
+    assert blocks * words > 2 * room
+    assert tiling.sizes["c"] * words <= room
+    assert tiling.outer[0] == "c", "rows outside would load all taps for each tile"
+    whole = default_tiling(layer.kernel, Limits(64, 64, blocks * words), 2, grain)
+    assert whole.outer == (("y", "x", "c") if grain.by_rows else AXES)
