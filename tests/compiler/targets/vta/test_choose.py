@@ -24,7 +24,9 @@ def _summed(chooser: Chooser, gone: frozenset[str], price: float) -> float | Non
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("price", "edges"), [(0.0, True), (0.25, False), (0.25, True)])
+@pytest.mark.parametrize(
+    ("price", "edges"), [(0.0, False), (0.0, True), (0.25, False), (0.25, True)]
+)
 def test_costs_are_those_of_the_cheapest_choices(seed: int, price: float, *, edges: bool) -> None:
     planner = Planner(*lowered(random_network(seed)), CRAMPED)
     chooser = planner.choosers[edges]
