@@ -37,17 +37,19 @@ SEARCHES = tuple(
 QUICK = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/checking", "compiler/cli/debug", "compiler/cli/test_fronts.py"),
-        *("compiler/cli/test_generate.py", "compiler/debug", "compiler/front", "compiler/graph"),
-        *("compiler/targets/vta", "compiler/translation"),
-        *("compiler/test_driver.py", "end_to_end", "operators", "runtime/generate"),
+        *("compiler/checking", "compiler/cli", "compiler/debug", "compiler/front"),
+        *("compiler/graph", "compiler/targets/vta", "compiler/translation"),
+        *("compiler/test_driver.py", "compiler/test_user_passes.py", "contributing", "end_to_end"),
+        *("operators", "runtime", "vta_sim"),
     )
 )
 """Tests of results, which any plan has to give."""
 THOROUGH = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/targets/vta/test_effort.py", "compiler/targets/vta/test_mutants.py"),
+        *("compiler/cli/explore", "compiler/cli/test_compile.py"),
+        *("compiler/cli/test_kept_reports.py", "compiler/targets/vta/test_effort.py"),
+        "compiler/targets/vta/test_mutants.py",
         *("compiler/targets/vta/test_monotony_searched.py", "compiler/targets/vta/test_overlap.py"),
         *("compiler/targets/vta/test_plan_record.py", "compiler/targets/vta/test_roof.py"),
         *("end_to_end/test_mlperf_tiny.py", "end_to_end/test_whole_networks.py"),
