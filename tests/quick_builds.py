@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -29,15 +29,16 @@ OPTIONS = ("-Og", "-fno-tree-dce", "-fno-tree-fre")
 DEFINED = ("VERILATOR=1", *(f"VM_{name}=0" for name in ("COVERAGE", "SC", "TIMING", "TRACE")))
 FORMATS = ("VM_TRACE_FST=0", "VM_TRACE_VCD=0", "VM_TRACE_SAIF=0")
 """Macros of Verilator's makefile where no waveforms are written.  A compiler that is given others
-leaves the precompiled header aside."""
+leaves the precompiled header aside.
+"""
 
 
 @contextmanager
 def quickly_built() -> Iterator[None]:
     """Inside, simulations are built so; Verilator's header is compiled once, ahead of the first."""
-    tools = (version("verilator"), OPTIONS, DEFINED, FORMATS)
-    name = f"header-{hashlib.sha256(f'{tools}'.encode()).hexdigest()[:20]}/first.h"
-    header = cache_directory().resolve() / name
+    versions = [each.version for each in distributions(name="verilator")]
+    digest = hashlib.sha256(f"{versions}{OPTIONS}{DEFINED}{FORMATS}".encode()).hexdigest()[:20]
+    header = cache_directory().resolve() / f"header-{digest}" / "first.h"
     shared = build.shared_objects
 
     @contextmanager
