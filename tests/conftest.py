@@ -25,6 +25,7 @@ from .end_to_end.models import Network
 from .native_yosys import write_program
 from .once import made_once, plans_kept, short_searches
 from .outside import LEAKY, install_folder
+from .quick_builds import quickly_built
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -36,17 +37,19 @@ SEARCHES = tuple(
 QUICK = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/checking", "compiler/cli/debug", "compiler/cli/test_fronts.py"),
-        *("compiler/cli/test_generate.py", "compiler/debug", "compiler/front", "compiler/graph"),
-        *("compiler/targets/vta", "compiler/translation"),
-        *("compiler/test_driver.py", "end_to_end", "operators", "runtime/generate"),
+        *("compiler/checking", "compiler/cli", "compiler/debug", "compiler/front"),
+        *("compiler/graph", "compiler/targets/vta", "compiler/translation"),
+        *("compiler/test_driver.py", "compiler/test_user_passes.py", "contributing", "end_to_end"),
+        *("operators", "runtime", "vta_sim"),
     )
 )
 """Tests of results, which any plan has to give."""
 THOROUGH = tuple(
     ROOT / "tests" / name
     for name in (
-        *("compiler/targets/vta/test_effort.py", "compiler/targets/vta/test_mutants.py"),
+        *("compiler/cli/explore", "compiler/cli/test_compile.py"),
+        *("compiler/cli/test_kept_reports.py", "compiler/targets/vta/test_effort.py"),
+        "compiler/targets/vta/test_mutants.py",
         *("compiler/targets/vta/test_monotony_searched.py", "compiler/targets/vta/test_overlap.py"),
         *("compiler/targets/vta/test_plan_record.py", "compiler/targets/vta/test_roof.py"),
         *("end_to_end/test_mlperf_tiny.py", "end_to_end/test_whole_networks.py"),
@@ -194,11 +197,8 @@ def quick_plans(
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_builds() -> Iterator[None]:
-    """Simulations of RTL are compiled quickly: they take longer to build than to run."""
-    with pytest.MonkeyPatch.context() as patch:
-        flags = "VM_PARALLEL_BUILDS=0 OPT_GLOBAL=-O0"
-        patch.setattr("dovetail.vta_hw.build.MAKE_FLAGS", flags)
-        patch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-Og")
+    """Simulations of RTL are built quickly."""
+    with quickly_built():
         yield
 
 
@@ -220,9 +220,3 @@ def native_yosys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YOSYS", str(program))
         yield program
-
-
-@pytest.fixture
-def quickest_builds(quick_builds: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for simulations that one test runs for few cycles: nothing is optimised."""
-    monkeypatch.setattr("dovetail.vta_hw.build.EVERY_CYCLE", "-O0")

@@ -33,13 +33,11 @@ def test_semantics_simulator_and_rtl_agree(config: str, programs: int, seed: int
     assert not differences, f"{differences}; see: make differential CONFIG={config} SEED={seed}"
 
 
-def test_they_agree_on_other_configurations(quickest_builds: None) -> None:
+def test_they_agree_on_other_configurations() -> None:
     test_semantics_simulator_and_rtl_agree("fast_core", 15, 1)
 
 
-def test_they_agree_with_a_finish_of_another_package(
-    quickest_builds: None, leaky: OwnFinish
-) -> None:
+def test_they_agree_with_a_finish_of_another_package(leaky: OwnFinish) -> None:
     config = replace(differential_config("narrow"), finish="leaky")
     cases = [generate(config, 1, number) for number in range(15)]
     vectors = [it for case in cases for it in case.instructions if isinstance(it, Vector)]

@@ -41,6 +41,8 @@ from cocotb_tools.runner import Verilator
 from dovetail.isa.cache import cache_directory, fetch, has_whole, keep, keep_file
 from dovetail.vta_hw import build, verilog
 
+from ..quick_builds import SHORT_FUNCTIONS
+
 __all__ = ["RUNS", "VALUES", "parameters", "simulate", "simulate_all", "start_clock"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +58,7 @@ TOP = "bench_top"
 PUBLIC = f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n'
 BUILD_ARGS = (
     *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal"),
-    *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC"),
+    *("-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", *SHORT_FUNCTIONS),
 )
 
 ENVIRONMENT = {

@@ -22,7 +22,7 @@ OUTPUT_LANE, INPUT_LANE = 3, 2
 
 
 @pytest.fixture
-def broken_device(quickest_builds: None, monkeypatch: pytest.MonkeyPatch) -> RtlDevice:
+def broken_device(monkeypatch: pytest.MonkeyPatch) -> RtlDevice:
     """The RTL with a gap in its matrix core: one input lane does not reach one output lane."""
     whole = dot_products._products
 

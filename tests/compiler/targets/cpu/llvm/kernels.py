@@ -4,16 +4,25 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.loops.expressions import Buffer, Expr, Variable, as_index
 from dovetail.compiler.loops.ir import For, Function, LoopKind, Store
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
+from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
 
-__all__ = ["LEVELS", "elementwise", "run_elementwise", "values_of"]
+__all__ = ["LEVELS", "elementwise", "require", "run_elementwise", "values_of"]
 
 LEVELS = ("x86-64", "avx2", "avx512", "native")
+
+
+def require(level: str) -> None:
+    """Skip the test on a CPU that cannot run code of ``level``."""
+    missing = CpuTarget.at_level(level).features - host_cpu().features
+    if missing:
+        pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
 
 
 def elementwise(
@@ -34,6 +43,7 @@ def run_elementwise(
     level: str = "native",
 ) -> NDArray[Any]:
     """The result of ``compute`` on every element."""
+    require(level)
     dtypes = tuple(DType(array.dtype.name) for array in arrays)
     function = elementwise(arrays[0].size, dtypes, compute, kind)
     return compile_functions([function], LlvmOptions(level)).run("map", arrays)[0]

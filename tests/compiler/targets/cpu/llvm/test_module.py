@@ -40,7 +40,7 @@ from dovetail.compiler.targets.cpu.llvm.functions import write_function
 from dovetail.compiler.targets.cpu.llvm.target import CpuTarget, host_cpu
 from dovetail.runtime.errors import WorkspaceError
 
-from .kernels import LEVELS, elementwise
+from .kernels import LEVELS, elementwise, require
 
 F, I64 = DType.FLOAT32, DType.INT64
 X, Y = Buffer("x", (6,), F), Buffer("y", (6,), F)
@@ -52,6 +52,7 @@ def copy(kind: LoopKind = LoopKind.SERIAL) -> Function:
 
 
 def run(function: Function, *inputs: np.ndarray, level: str = "native") -> np.ndarray:
+    require(level)
     return compile_functions([function], LlvmOptions(level)).run(function.name, inputs)[0]
 
 
@@ -147,6 +148,7 @@ def test_vector_loops_of_every_length(size: int, level: str) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_lanes_behind_a_guard_touch_no_memory(level: str) -> None:
     """A loop of 4 * 16 over 50 elements: the last lanes are beyond the buffers' ends."""
+    require(level)
     x, y = Buffer("x", (50,), F), Buffer("y", (50,), F)
     index = Variable("o") * 16 + I
     guarded = If(index < 50, Store(y, (index,), x[index] * 2.0))

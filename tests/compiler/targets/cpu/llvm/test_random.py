@@ -18,7 +18,7 @@ from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 
 from ....loops.strategies import arrays_for, functions
-from .kernels import LEVELS
+from .kernels import LEVELS, require
 
 
 def check(function: Function, level: str = "native") -> None:
@@ -27,6 +27,7 @@ def check(function: Function, level: str = "native") -> None:
 
 def agree(function: Function, compiled: Function, level: str = "native") -> None:
     """``compiled`` as machine code computes what ``function`` means."""
+    require(level)
     inputs = arrays_for(function)
     expected = interpret(function, inputs)
     found = compile_functions([compiled], LlvmOptions(level)).run(function.name, inputs)

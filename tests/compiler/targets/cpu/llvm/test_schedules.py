@@ -9,7 +9,7 @@ from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.targets.cpu.llvm.compile import LlvmOptions, compile_functions
 
-from .kernels import LEVELS
+from .kernels import LEVELS, require
 
 MATMUL = """
 function "matmul"
@@ -54,6 +54,7 @@ def scheduled() -> Schedule:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_matrix_product_in_register_tiles(level: str) -> None:
+    require(level)
     function = scheduled().function
     verify(function, scheduled=True)
     generator = np.random.default_rng(5)
