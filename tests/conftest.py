@@ -22,6 +22,7 @@ from dovetail.isa.finishes import OwnFinish, find_finish
 from dovetail.runtime.module import Module
 
 from .end_to_end.models import Network
+from .exact_peer import exact_peer
 from .native_yosys import write_program
 from .once import made_once, plans_kept, short_searches
 from .outside import LEAKY, install_folder
@@ -192,6 +193,13 @@ def quick_plans(
             stack.enter_context(plans_kept(tmp_path_factory))
         if inside(QUICK) and not inside(THOROUGH):
             stack.enter_context(short_searches())
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def exact_sums() -> Iterator[None]:
+    """ONNX Runtime's integer sums are exact on every CPU."""
+    with exact_peer():
         yield
 
 

@@ -56,7 +56,7 @@ class Given:
         """The samples; own: what the model says of pixels, for where the options do not.
 
         model: in float, with these inputs.  Raises CalibrationError when they do not fit
-        ``inputs``, or are texts and the model is no decoder.
+        ``inputs``, or are texts and the model is not a decoder.
         """
         from ...quantize.data import Preparation, read_data
 

@@ -22,7 +22,7 @@ KINDS = {
     **dict.fromkeys(PICTURES, "pictures"),
     **dict.fromkeys(SOUNDS, "sounds"),
 }
-"""Contents of a file, by the end of its name.  Texts may stand beside them that are no samples."""
+"""Contents of a file, by the end of its name.  Texts beside them are not samples."""
 
 
 def read_data(

@@ -27,7 +27,7 @@ def text_source(name: str, path: Path, decoder: Decoder, tokenizer: Tokenizer) -
 
     A text that is longer than the caches is read in pieces, each from empty caches and with what
     begins any text in front; of one longer than ``MOST_TOKENS``, pieces evenly spread.
-    Raises CalibrationError for a file that is no text, or none of this model's tokens.
+    Raises CalibrationError for a file that is not UTF-8, or without tokens of this model.
     """
     capacity = decoder.roles.capacity
     if capacity is None:

@@ -15,7 +15,7 @@ from .layers.definition import LoweredLayer
 __all__ = ["UNITS", "Chain", "chain_cycles", "keeps_channels"]
 
 UNITS = Unit.GEMM, Unit.VECTOR
-"""That compute."""
+"""The units that compute."""
 
 MARGIN = 1.1
 """Estimate: units wait for each other's tiles."""

@@ -129,7 +129,7 @@ class LayerWays:
         self._blocks: dict[tuple[int, int, frozenset[str]], list[Blocks]] = {}
         self._built: dict[tuple[object, ...], StreamedLayer | Cascade | BlockCascade] = {}
         self.parts_taps = [has_own_taps(layer.kernel, config.tap_depth) for layer in layers]
-        """Of each layer, whether its taps come block by block, because TAP has no room for all."""
+        """Layers whose taps come block by block, because TAP has no room for all."""
         self._whole = [
             None if parts and not edges else _whole_cycles(layer, config)
             for layer, parts in zip(layers, self.parts_taps, strict=True)

@@ -1,4 +1,4 @@
-"""What becomes of caches in the part of a decoder that all tokens of a block share."""
+"""Caches in the part of a decoder that all tokens of a block share, and what is made of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

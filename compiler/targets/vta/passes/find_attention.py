@@ -61,7 +61,7 @@ class Attention:
     dense: Node
 
     def rows(self, elements: NDArray[Any], size: int) -> NDArray[Any]:
-        """What rows of queries, scores or results have, of ``size`` each: [..., tokens, rows,
+        """Elements of rows of queries, scores or results, of ``size`` each: [..., tokens, rows,
         size], whatever heads there are in front.
         """
         if self.apart:
