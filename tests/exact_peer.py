@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 __all__ = ["exact_peer"]
 
 INT32, UINT8 = onnx.TensorProto.INT32, onnx.TensorProto.UINT8
+PRECISE = "session.x64quantprecision"
 SESSION = onnxruntime.InferenceSession
 PLACES: Mapping[str, tuple[int, int, int]] = {
     "ConvInteger": (2, 1, 3),
@@ -55,13 +56,22 @@ def _exact_session(
 ) -> onnxruntime.InferenceSession:
     options = options or named.pop("sess_options", None) or onnxruntime.SessionOptions()
     given = _exact(model) if isinstance(model, bytes) else model
+    if _is_set(options, PRECISE):
+        return SESSION(given, options, *others, **named)
     try:
         # Weights become uint8 where operators get their integers from QuantizeLinear, too.
-        options.add_session_config_entry("session.x64quantprecision", "1")
+        options.add_session_config_entry(PRECISE, "1")
         return SESSION(given, options, *others, **named)
     except Exception:  # It has several; it has no operators of int8 then, where those are allowed.
-        options.add_session_config_entry("session.x64quantprecision", "0")
+        options.add_session_config_entry(PRECISE, "0")
         return SESSION(given, options, *others, **named)
+
+
+def _is_set(options: Any, name: str) -> bool:
+    try:
+        return bool(options.get_session_config_entry(name))
+    except RuntimeError:
+        return False
 
 
 def _exact(content: bytes) -> bytes:
