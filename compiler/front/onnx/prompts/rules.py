@@ -163,6 +163,11 @@ class Rules:
         places = {each.place for each in spread.values()}
         if node.op_type in QUANTISATION and prod(self.shapes[node.input[1]]) != 1:
             raise ModelError("a scale for each channel of an activation")
+        scored = not self.scores.isdisjoint(spread)
+        own = {x for x in spread if scored and x not in self.scores and self._has_places(x)}
+        if own and (ROWS not in places or any(prod(self.shapes[x]) != shape[-1] for x in own)):
+            # Their places are the decoder's, and those of the scores are the block's.
+            raise ModelError("a bias of positions that is not one row for each token")
         same = all(each.shape == shape for each in spread.values())
         others = [self.shapes[x] for x in node.input if x and x not in self.spread]
         plain = all(prod(each) == 1 or (each and prod(each) == each[-1]) for each in others)
@@ -171,6 +176,8 @@ class Rules:
                 raise ModelError("an operand with rows of its own")
             change: Callable[[Spread], Spread] = self._as_rows(shape)
             place = ROWS
+            masks = {x: self.slots.mask(self.emitter, spread[x], shape) for x in own}
+            spread |= masks
         elif same and len(places) == 1 and plain and FRONT not in places:
             (place,) = places
             change = _keep
@@ -184,16 +191,14 @@ class Rules:
         self.emit(node, names, place)
 
     def _as_rows(self, shape: Shape) -> Callable[[Spread], Spread]:
-        """Rows of all tokens, also of a mask of places."""
+        """Rows of all tokens."""
 
         def change(each: Spread) -> Spread:
             if each.place == ROWS:
                 return each
             if each.shape == shape:
                 return self.emitter.rows(each)
-            if prod(each.shape) != shape[-1] or shape[-1] != self.slots.size + 1:
-                raise ModelError("an operand that is not a mask of positions")
-            return self.slots.mask(self.emitter, each, shape)
+            raise ModelError("an operand that is not a mask of positions")
 
         return change
 

@@ -35,12 +35,13 @@ class Scores:
     """tensors: that only Softmax over their last dimension reads.
 
     partial: those that more is added to before.  masks: tensors that follow from no real input, and
-    the scores that each is added to.
+    the scores that each is added to.  sources: tensors that others are moved elements of.
     """
 
     tensors: frozenset[str]
     partial: frozenset[str]
     masks: Mapping[str, frozenset[str]]
+    sources: Mapping[str, str]
 
     def seen(self, name: str, values: Array) -> Array:
         """The values of a tensor as far as they decide its range."""
@@ -56,11 +57,18 @@ class Scores:
         """Ranges by tensor, those of masks no deeper than takes any score out of its row."""
         result = dict(ranges)
         for name, others in self.masks.items():
-            spans = [high - low for low, high in (ranges[each] for each in others & ranges.keys())]
+            found = [self._range(each, ranges) for each in others]
+            spans = [each[1] - each[0] for each in found if each is not None]
             if name in result and len(spans) == len(others):
                 low, high = result[name]
                 result[name] = max(low, -(max(spans) + DEPTH)), high
         return result
+
+    def _range(self, name: str, ranges: Mapping[str, Range]) -> Range | None:
+        """The range of a tensor, or of what it is moved elements of."""
+        while name not in ranges and name in self.sources:
+            name = self.sources[name]
+        return ranges.get(name)
 
 
 def find_scores(model: FloatModel, shapes: Shapes) -> Scores:
@@ -80,7 +88,9 @@ def find_scores(model: FloatModel, shapes: Shapes) -> Scores:
         elif all(added) and all(each.kind == "Add" for each in readers):
             partial.add(name)
     others = {name: each - masks.keys() for name, each in masks.items()}
-    return Scores(frozenset(tensors), frozenset(partial), others)
+    moves = [node for node in model.nodes if node.kind in MOVES]
+    sources = {node.outputs[0]: node.inputs[0] for node in moves}
+    return Scores(frozenset(tensors), frozenset(partial), others, sources)
 
 
 def _added_by(

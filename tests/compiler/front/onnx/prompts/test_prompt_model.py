@@ -12,6 +12,7 @@ from onnx import helper
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.prompts.model import prompt_model
 from tests.runtime.generate.attending import CACHE_SHAPE, SIZE, attending_model
+from tests.runtime.generate.exported import exported_model
 from tests.runtime.generate.step_models import step_model
 
 TOKENS = [int(each) for each in np.random.default_rng(1).integers(1, 256, 30)]
@@ -140,4 +141,23 @@ def test_attention_as_one_operator_over_a_cache_is_refused() -> None:
     shape = helper.make_tensor_value_info("mixed0", onnx.TensorProto.FLOAT, [2, 2, 2])
     model.graph.value_info.append(shape)
     with pytest.raises(ModelError, match=r"\(Unknown\) in blocks of tokens: no rule for it over a"):
+        prompt_model(model, 4)
+
+
+def test_a_bias_of_positions_for_each_head_is_refused() -> None:
+    """Its places are those of single tokens, and a block's are in another order."""
+    model = exported_model()
+    slopes = helper.make_tensor("slopes", onnx.TensorProto.FLOAT, [1, 4, 1, 1], [1, 2, 3, 4])
+    model.graph.initializer.append(slopes)
+    at = next(n for n, node in enumerate(model.graph.node) if "masked0" in node.output)
+    model.graph.node[at].input[0] = "biased"
+    made = [
+        helper.make_node("Cast", ["ages"], ["far"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["far", "rows"], ["far_rows"]),
+        helper.make_node("Mul", ["far_rows", "slopes"], ["biases"]),
+        helper.make_node("Add", ["scores0", "biases"], ["biased"]),
+    ]
+    for number, node in enumerate(made):
+        model.graph.node.insert(at + number, node)
+    with pytest.raises(ModelError, match=r"\(Add\) in blocks of tokens: a bias of positions"):
         prompt_model(model, 4)

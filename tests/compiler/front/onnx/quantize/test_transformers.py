@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.quantize import QuantizedModel, compare, quantize_model
+from dovetail.compiler.front.onnx.quantize.masks import Scores
 from dovetail.compiler.front.onnx.quantize.model import read_model
 from dovetail.compiler.front.onnx.quantize.norms import find_norms
 from dovetail.compiler.graph.ir import Array
@@ -203,6 +204,12 @@ def test_a_mask_reaches_just_below_the_scores() -> None:
     span = 255 * scales["scores/scale"]
     assert span + 16 <= 255 * scales["added/scale"] * 1.01 <= (span + 16) * 1.03
     assert 255 * scales["masked/scale"] < span + 17
+
+
+def test_a_mask_of_scores_that_were_moved_reaches_as_far() -> None:
+    """Scores share the range of what they are moved elements of, as biases of positions make it."""
+    scores = Scores(frozenset(), frozenset(), {"mask": frozenset(["moved"])}, {"moved": "summed"})
+    assert scores.limited({"mask": (-1e6, 0.0), "summed": (-2.0, 3.0)})["mask"] == (-21.0, 0.0)
 
 
 def test_an_embedding_is_stored_as_bytes() -> None:
