@@ -2,11 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.frozen import frozen, replace
-from dovetail.isa.memories import Memory
 
 from ...options import Overlap
 from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
@@ -15,15 +12,13 @@ from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
 from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
-from .constant_loads import CONSTANTS
 from .constants import constant_bytes
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .row_problems import ROW_PARTS
-from .schedules import COARSE, Grain, Limits, default_tiling, has_own_taps
+from .schedules import COARSE, Grain, default_tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -33,6 +28,7 @@ from .stream import (
 )
 from .strips import scheduled_cascade
 from .tile_estimate import Tile
+from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
 __all__ = ["GRAINS", "MOST_LAYERS", "LayerWays"]
@@ -50,33 +46,6 @@ LARGER = (Grain(tiles=1), Grain(tiles=2))
 """Grains of layers that are all on chip, for programs whose instructions are too many: each is read
 from DRAM.
 """
-
-
-def limits_of(config: HardwareConfig) -> Limits:
-    """Memory that a tile may use: one bank of ACC, and half of WGT and TAP, so that those of the
-    next tile can be loaded meanwhile.
-    """
-    rows, taps = config.par_depth // ROW_PARTS, config.tap_depth // 2
-    return Limits(config.bank_words(Memory.ACC), config.wgt_depth // 2, taps, rows)
-
-
-def _constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
-    """True if half of WGT holds the weights of one channel block, TAP the taps of a tile, and PAR
-    all parameters.
-    """
-    nothing = np.zeros((1, 0))
-    taps = layer.constants.get("taps", nothing)
-    if has_own_taps(layer.kernel, config.tap_depth):
-        taps = taps[0]
-    parameters = (name for name, (memory, _) in CONSTANTS.items() if memory is Memory.PAR)
-    sizes = {
-        Memory.WGT: 2 * layer.constants.get("weights", nothing)[0].size,
-        Memory.TAP: taps.size,
-        Memory.PAR: sum(layer.constants.get(name, nothing).size for name in parameters),
-    }
-    return all(
-        size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()
-    )
 
 
 @frozen
@@ -405,7 +374,7 @@ def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int
     """Cycles with all activations on chip, and those in which DRAM works; None when constants have
     to come in parts.
     """
-    if not _constants_fit(layer, config):
+    if not constants_fit(layer, config):
         return None
     beats = constant_bytes(layer, config) // config.bus_bytes * config.dram.beat_interval_cycles
     return max(beats, *unit_cycles(layer.kernel, config).values()), beats

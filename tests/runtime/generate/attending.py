@@ -2,12 +2,14 @@
 of the token's position, as rotary positions do, and the mask is made from it.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper, parser
 
-__all__ = ["CACHE_SHAPE", "SIZE", "attending_model"]
+__all__ = ["CACHE_SHAPE", "SIZE", "attending_model", "decoder_of", "weights"]
 
 SIZE = 48
 """Positions of its caches."""
@@ -64,19 +66,11 @@ END = """
 def attending_model() -> onnx.ModelProto:
     """The float model, with random weights."""
     rng = np.random.default_rng(7)
-
-    def weights(*shape: int) -> NDArray[np.float32]:
-        return (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
-
     constants = {
-        "E": rng.standard_normal((256, WIDTH)).astype(np.float32),
-        "P": rng.standard_normal((SIZE, WIDTH)).astype(np.float32),
+        **weights(rng, LAYERS, SIZE, WIDTH, HEADS * HEAD),
         "C": rng.uniform(-1, 1, (SIZE, 1, HEAD, 1)).astype(np.float32),
         "pair_shape": np.array([1, HEADS * ROWS, HEAD, 1]),
-        **{f"{name}{n}": weights(WIDTH, WIDTH) for n in range(LAYERS) for name in "QO"},
-        **{f"{name}{n}": weights(WIDTH, HEADS * HEAD) for n in range(LAYERS) for name in "KV"},
         **{f"n{n}": np.array(n) for n in range(LAYERS)},
-        "W": weights(WIDTH, 256),
         "columns": np.arange(SIZE),
         "always": np.array([True]),
         "hidden": np.float32(-1e4),
@@ -85,8 +79,35 @@ def attending_model() -> onnx.ModelProto:
         "flat_shape": np.array([1, WIDTH]),
         "new_shape": np.array([1, HEADS, HEAD]),
     }
-    layers = [LAYER.replace("#", str(n)).replace("%", str(n + 1)) for n in range(LAYERS)]
-    model = parser.parse_model(BEGIN + "".join(layers) + END)
+    return decoder_of((BEGIN, LAYER, END), LAYERS, constants)
+
+
+def weights(
+    rng: np.random.Generator, layers: int, positions: int, width: int, rows: int
+) -> dict[str, NDArray[np.float32]]:
+    """Random embeddings ``E`` and ``P``, projections ``Q``, ``O``, ``K`` and ``V`` of each layer,
+    and ``W`` of the logits.  width: of the decoder; rows: of its keys and values.
+    """
+
+    def drawn(*shape: int) -> NDArray[np.float32]:
+        return (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
+
+    return {
+        "E": rng.standard_normal((256, width)).astype(np.float32),
+        "P": rng.standard_normal((positions, width)).astype(np.float32),
+        **{f"{name}{n}": drawn(width, width) for n in range(layers) for name in "QO"},
+        **{f"{name}{n}": drawn(width, rows) for n in range(layers) for name in "KV"},
+        "W": drawn(width, 256),
+    }
+
+
+def decoder_of(
+    texts: tuple[str, str, str], layers: int, constants: Mapping[str, object]
+) -> onnx.ModelProto:
+    """The model of a beginning, a layer (``#`` is its number, ``%`` the next one), and an end."""
+    begin, layer, end = texts
+    between = [layer.replace("#", str(n)).replace("%", str(n + 1)) for n in range(layers)]
+    model = parser.parse_model(begin + "".join(between) + end)
     for name, value in constants.items():
         model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     onnx.checker.check_model(model, full_check=True)

@@ -4,8 +4,8 @@ its caches come back with a row more, and two heads of queries share each of key
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import numpy_helper, parser
+
+from .attending import decoder_of, weights
 
 __all__ = ["exported_model"]
 
@@ -70,16 +70,8 @@ END = """
 def exported_model() -> onnx.ModelProto:
     """The float model, with random weights."""
     rng = np.random.default_rng(11)
-
-    def weights(*shape: int) -> NDArray[np.float32]:
-        return (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
-
     constants = {
-        "E": rng.standard_normal((256, WIDTH)).astype(np.float32),
-        "P": rng.standard_normal((SIZE, WIDTH)).astype(np.float32),
-        **{f"{name}{n}": weights(WIDTH, WIDTH) for n in range(LAYERS) for name in "QO"},
-        **{f"{name}{n}": weights(WIDTH, HEADS * HEAD) for n in range(LAYERS) for name in "KV"},
-        "W": weights(WIDTH, 256),
+        **weights(rng, LAYERS, SIZE, WIDTH, HEADS * HEAD),
         "one": np.array(1),
         "rows": np.array([1, 2]),
         "groups": np.array([2]),
@@ -91,9 +83,4 @@ def exported_model() -> onnx.ModelProto:
         "all_shape": np.array([1, HEADS * SHARED, SIZE + 1, HEAD]),
         "flat_shape": np.array([1, 1, WIDTH]),
     }
-    layers = [LAYER.replace("#", str(n)).replace("%", str(n + 1)) for n in range(LAYERS)]
-    model = parser.parse_model(BEGIN + "".join(layers) + END)
-    for name, value in constants.items():
-        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
-    onnx.checker.check_model(model, full_check=True)
-    return model
+    return decoder_of((BEGIN, LAYER, END), LAYERS, constants)

@@ -174,10 +174,9 @@ class Rules:
         if ROWS in places:
             if not plain or any(each[-1:] == (self.slots.size + 1,) for each in others):
                 raise ModelError("an operand with rows of its own")
-            change: Callable[[Spread], Spread] = self._as_rows(shape)
+            change: Callable[[Spread], Spread] = lambda each: self._as_rows(each, shape)  # noqa: E731
             place = ROWS
-            masks = {x: self.slots.mask(self.emitter, spread[x], shape) for x in own}
-            spread |= masks
+            spread |= {x: self.slots.mask(self.emitter, spread[x], shape) for x in own}
         elif same and len(places) == 1 and plain and FRONT not in places:
             (place,) = places
             change = _keep
@@ -190,17 +189,13 @@ class Rules:
         names = [change(spread[x]).name if x in spread else x for x in node.input]
         self.emit(node, names, place)
 
-    def _as_rows(self, shape: Shape) -> Callable[[Spread], Spread]:
-        """Rows of all tokens."""
-
-        def change(each: Spread) -> Spread:
-            if each.place == ROWS:
-                return each
-            if each.shape == shape:
-                return self.emitter.rows(each)
+    def _as_rows(self, each: Spread, shape: Shape) -> Spread:
+        """An operand as rows of all tokens, for a result of ``shape``."""
+        if each.place == ROWS:
+            return each
+        if each.shape != shape:
             raise ModelError("an operand that is not a mask of positions")
-
-        return change
+        return self.emitter.rows(each)
 
     def _last_axis(self, node: onnx.NodeProto, default: int) -> Spread:
         """The operand of a node that works within the last axis.  Raises ModelError."""
