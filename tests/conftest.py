@@ -27,6 +27,7 @@ from .native_yosys import write_program
 from .once import made_once, plans_kept, short_searches
 from .outside import LEAKY, install_folder
 from .quick_builds import quickly_built
+from .quick_code import quickly_optimised
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -57,6 +58,10 @@ THOROUGH = tuple(
     )
 )
 """Tests among them of how good a plan is, or of faults put into the best one."""
+CODE = tuple(
+    ROOT / "tests" / "compiler" / name for name in ("program", "targets/cpu", "tune")
+)
+"""Tests of machine code itself, or of the time that it takes."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 """Options that give a headless Chromium WebGPU, computed by the CPU."""
 
@@ -183,7 +188,8 @@ def browser() -> Iterator[Any]:
 def quick_plans(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """A plan is searched for once for each network, however many tests compile it; and shortly."""
+    """A plan is searched for once for each network, however many tests compile it; and shortly.
+    Machine code is optimised little."""
 
     def inside(places: tuple[Path, ...]) -> bool:
         return any(request.path.is_relative_to(place) for place in places)
@@ -193,6 +199,8 @@ def quick_plans(
             stack.enter_context(plans_kept(tmp_path_factory))
         if inside(QUICK) and not inside(THOROUGH):
             stack.enter_context(short_searches())
+        if not inside(CODE):
+            stack.enter_context(quickly_optimised())
         yield
 
 

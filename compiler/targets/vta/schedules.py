@@ -8,6 +8,7 @@ The loops are those that ``layers/definition`` names.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -71,6 +72,8 @@ CONSTANTS = (*PARTS, *WHOLE)
 """Names of layers' constants."""
 
 LANES = ("l", "i")
+MOST_KEPT = 1024
+"""Schedules that a process remembers."""
 
 
 @frozen
@@ -132,14 +135,10 @@ class Scheduled:
 
 
 class Schedules:
-    """Layers in tiles; remembers those that were made, because plans share most of theirs, and
-    layers such as heads of an attention differ in the names of their tensors alone.
-    """
+    """Layers in tiles; remembers those that were made, because plans share most of theirs."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], tuple[Function, Scheduled]] = {}
-        self._first: dict[tuple[object, ...], tuple[Function, Schedule]] = {}
-        self._plain: dict[Function, int] = {}
 
     def of(self, function: Function, tiling: Tiling) -> Scheduled:
         """``function`` in the tiles of ``tiling``."""
@@ -147,21 +146,29 @@ class Schedules:
         how = sizes, tiling.outer, tiling.depth, tiling.parted, tiling.apart
         key = id(function), *how
         if key not in self._made:
-            schedule = self._schedule(function, tiling, how)
-            self._made[key] = function, Scheduled(schedule, read_nests(schedule.function))
+            tensors = _tensors(function)
+            plain = _renamed(function, "", {each: f"tensor{n}" for n, each in enumerate(tensors)})
+            schedule = _tiled(plain, *how)
+            own = {f"tensor{n}": each for n, each in enumerate(tensors)}
+            named = _renamed(schedule.function, function.name, own)
+            schedule = replace(schedule, function=named)
+            self._made[key] = function, Scheduled(schedule, read_nests(named))
         return self._made[key][1]
 
-    def _schedule(self, function: Function, tiling: Tiling, how: tuple[object, ...]) -> Schedule:
-        """The first schedule made for this structure, with this function's names."""
-        tensors = _tensors(function)
-        names = {buffer: f"tensor{n}" for n, buffer in enumerate(tensors)}
-        kind = self._plain.setdefault(_renamed(function, "", names), len(self._plain))
-        if (kind, how) not in self._first:
-            self._first[kind, how] = function, tiled(function, tiling)
-            return self._first[kind, how][1]
-        first, schedule = self._first[kind, how]
-        own = dict(zip(_tensors(first), tensors, strict=True))
-        return replace(schedule, function=_renamed(schedule.function, function.name, own))
+
+@lru_cache(MOST_KEPT)
+def _tiled(
+    function: Function,
+    sizes: tuple[tuple[str, int], ...],
+    outer: tuple[str, ...],
+    depth: int,
+    parted: tuple[str, ...],
+    apart: bool,
+) -> Schedule:
+    """The schedule of a layer without names of its own: many, such as the heads of an attention,
+    differ in the names of their tensors alone.
+    """
+    return tiled(function, Tiling(dict(sizes), outer, depth, parted, apart))
 
 
 def _tensors(function: Function) -> tuple[str, ...]:

@@ -80,15 +80,16 @@ def pieces_of(numbers: Indices, size: tuple[int, ...]) -> Picture | None:
     columns, channels = np.divmod(rest, size[2])
 
     def picture(starts: list[Pair], steps: Pair, ends: list[Pair]) -> Picture | None:
-        found = []
+        found: list[list[Piece]] = []
+        more = MOST - len(starts)  # than one for each phase
         for (top, left), (bottom, right) in zip(starts, ends, strict=True):
             part = np.s_[top : bottom : steps[0], left : right : steps[1]]
-            pieces = _phase(rows[part], columns[part], channels[part])
+            pieces = _phase(rows[part], columns[part], channels[part], 1 + more)
             if pieces is None:
                 return None
             found.append(pieces)
-        few = sum(map(len, found)) <= MOST
-        return Picture(tuple(starts), steps, tuple(found)) if few else None
+            more -= len(pieces) - 1
+        return Picture(tuple(starts), steps, tuple(found))
 
     ways = product(_periods(height), _periods(width))
     down = _cuts(rows[:, :, 0], columns[:, :, 0])
@@ -96,7 +97,7 @@ def pieces_of(numbers: Indices, size: tuple[int, ...]) -> Picture | None:
     runs = len(down) * len(across)
     for steps in sorted(ways, key=lambda way: (way[0] * way[1], way)):
         starts = list(product(range(steps[0]), range(steps[1])))
-        if len(starts) > runs > 1:
+        if len(starts) > MOST or len(starts) > runs > 1:
             break
         found = picture(starts, steps, [(height, width)] * len(starts))
         if found is not None:
@@ -126,18 +127,22 @@ def _cuts(moving: Indices, fixed: Indices) -> list[int]:
     return found
 
 
-def _phase(rows: Indices, columns: Indices, channels: Indices) -> list[Piece] | None:
-    """The pieces with one set of rows and columns each; None when some have another."""
-    if (rows != rows[:, :1]).any() or (columns != columns[:1]).any():
-        return None
-    if (channels != channels[:1, :1]).any():
-        return None
+def _phase(rows: Indices, columns: Indices, channels: Indices, most: int) -> list[Piece] | None:
+    """The pieces with one set of rows and columns each; None when some have another, or there are
+    more than ``most``.
+    """
     down, across = _runs(rows[:, 0]), _runs(columns[0])
     if down is None or across is None:
         return None
     groups: dict[tuple[Pair, Pair], list[int]] = {}
     for place, key in enumerate(zip(down, across, strict=True)):
         groups.setdefault(key, []).append(place)
+    if len(groups) > most:
+        return None
+    if (rows != rows[:, :1]).any() or (columns != columns[:1]).any():
+        return None
+    if (channels != channels[:1, :1]).any():
+        return None
     first = channels[0, 0].tolist()
     return [
         Piece(
