@@ -12,11 +12,11 @@ from dovetail.runtime.accelerator.part import accelerator_part
 
 FOLDER = "mlperf_tiny"
 MODELS = [
-    ("ic_resnet8_int8", "zynq7020", 1.0, 52_200),
-    ("ad01_int8", "zynq7020", 1.0, 35_600),
-    ("kws_dscnn_int8", "zynq7020", 1.0, 13_500),
-    ("ic_resnet8_int8", "large", 1.0, 50_000),
-    ("vww_mbv1_int8", "zynq7020", 1.0, 44_000),
+    ("ic_resnet8_int8", "zynq7020", 0.2, 52_200),
+    ("ad01_int8", "zynq7020", 0.2, 35_600),
+    ("kws_dscnn_int8", "zynq7020", 0.2, 13_500),
+    ("ic_resnet8_int8", "large", 0.05, 31_500),
+    ("vww_mbv1_int8", "zynq7020", 0.2, 44_000),
     ("ad01_int8", "tiny", 0.02, 84_000),
 ]
 """Model, configuration, effort, most cycles."""

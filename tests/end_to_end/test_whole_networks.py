@@ -9,14 +9,17 @@ import pytest
 from networks import calibration_images
 
 from dovetail.compiler import compile
+from dovetail.compiler.options import CompileOptions
 from dovetail.runtime import run
 from dovetail.runtime.module import Module
+
+from ..once import short_searches
 
 MLPERF_TINY = ("ic_resnet8_int8", "kws_dscnn_int8")
 """``make rtl-networks`` runs all four."""
 
-MOST_CYCLES = {"resnet18": 7_900_000, "mobilenet_v2": 1_540_000}
-"""On zynq7020, at 224x224."""
+MOST_CYCLES = {"resnet18": 7_900_000, "mobilenet_v2": 1_640_000}
+"""On zynq7020, at 224x224; of MobileNetV2 with a tenth of the effort."""
 
 
 def golden(folder: Path, name: str) -> Path:
@@ -30,7 +33,7 @@ def golden(folder: Path, name: str) -> Path:
 
 def test_mobilenet_v2_names_photographs_as_onnx_runtime_does(shared_models: Path) -> None:
     path = golden(shared_models, "mobilenet_v2/mobilenet_v2_int8")
-    module = compile(path, "vta:zynq7020")
+    module = compile(path, "vta:zynq7020", CompileOptions(effort=0.1))
     (signature,) = module.inputs
     labels = (path.parent / "labels.txt").read_text(encoding="utf-8").splitlines()
     said = {}
@@ -71,7 +74,8 @@ def test_resnet18_at_full_size_gives_the_bytes_of_onnx_runtime(
 @pytest.mark.parametrize("name", MLPERF_TINY)
 def test_mlperf_tiny_runs_on_the_rtl_as_on_the_simulator(shared_models: Path, name: str) -> None:
     path = golden(shared_models, f"mlperf_tiny/{name}")
-    module = compile(path, "vta:tiny")
+    with short_searches():
+        module = compile(path, "vta:tiny")
     (signature,) = module.inputs
     with np.load(path.with_suffix(".golden.npz")) as arrays:
         x, y = arrays["input"][0], arrays["onnxruntime"][0]
