@@ -58,21 +58,22 @@ THOROUGH = tuple(
     )
 )
 """Tests among them of how good a plan is, or of faults put into the best one."""
-CODE = tuple(
-    ROOT / "tests" / "compiler" / name for name in ("program", "targets/cpu", "tune")
-)
+CODE = tuple(ROOT / "tests" / "compiler" / name for name in ("program", "targets/cpu", "tune"))
 """Tests of machine code itself, or of the time that it takes."""
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 """Options that give a headless Chromium WebGPU, computed by the CPU."""
 
-# The same examples every time, and no time limit: machines differ.
+# The same examples every time, and no time limit: machines differ.  ``make test
+# ARGS=--hypothesis-profile=thorough`` tries more.
 settings.register_profile(
     "dovetail",
+    max_examples=40,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
+settings.register_profile("thorough", settings.get_profile("dovetail"), max_examples=500)
 settings.load_profile("dovetail")
 
 # Modules are compiled once, and not again in each of the hundreds of processes that tests start,

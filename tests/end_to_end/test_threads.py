@@ -73,13 +73,15 @@ def convolution(channels: int, size: int, kernel: int, groups: int) -> Graph:
     return builder.build([builder.node(Binary(BinaryFunction.ADD), (z, x), "sum", "sum")])
 
 
-@pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize(
-    ("channels", "size", "kernel", "groups"),
-    [(32, 29, 1, 1), (32, 29, 3, 32), (64, 54, 3, 1), (128, 27, 3, 1), (256, 7, 1, 1)],
+    ("threads", "channels", "size", "kernel", "groups"),
+    [
+        *((count, 32, 29, *rest) for count in (2, 4) for rest in ((1, 1), (3, 32))),
+        *((4, 64, 54, 3, 1), (2, 128, 27, 3, 1), (2, 256, 7, 1, 1), (4, 256, 7, 1, 1)),
+    ],
 )
 def test_layers_shared_by_rows_or_by_channels_give_the_same(
-    channels: int, size: int, kernel: int, groups: int, threads: int
+    threads: int, channels: int, size: int, kernel: int, groups: int
 ) -> None:
     graph = convolution(channels, size, kernel, groups)
     x = np.random.default_rng(0).standard_normal((1, channels, size, size)).astype(np.float32)
