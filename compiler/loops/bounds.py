@@ -50,8 +50,7 @@ class Bounds:
 
     def loop(self, name: str, extent: Expr) -> "Bounds":
         """In the body of a loop."""
-        high = self.of(extent)[1]
-        ranges = {**self.ranges, name: (0, high - 1)}
+        ranges = {**self.ranges, name: (0, self.of(extent)[1] - 1)}
         if isinstance(extent, Constant):
             return Bounds(ranges, self.facts)
         return Bounds(ranges, (*self.facts, *_at_most(Variable(name), extent, 1)))
@@ -69,6 +68,8 @@ class Bounds:
 
     def surviving(self, stmt: Stmt) -> "Bounds":
         """Without the facts about elements of buffers that ``stmt`` writes."""
+        if not self.facts:
+            return self
         read = {
             node.buffer.name
             for fact in self.facts

@@ -35,7 +35,10 @@ __all__ = [
 
 def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """``expr`` with other operands; itself when they are the same objects."""
-    if not new or all(a is b for a, b in zip(operands(expr), new, strict=True)):
+    for old, own in zip(operands(expr), new, strict=True):
+        if old is not own:
+            break
+    else:
         return expr
     match expr:
         case Binary(function=function):

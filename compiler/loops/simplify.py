@@ -52,6 +52,8 @@ class Simplifier:
 
     def expr(self, expr: Expr) -> Expr:
         """The simpler expression."""
+        if type(expr) is Constant:
+            return expr
         return fold(expr, self._combine, self._memo)[0]
 
     def linear(self, expr: Expr) -> Linear:
@@ -69,11 +71,7 @@ class Simplifier:
             operands, forms = zip(*below, strict=True)
         if expr.dtype is DType.INT64:
             form = self._index(expr, operands, forms)
-            if (
-                expr.dtype is DType.INT64
-                and isinstance(expr, Constant | Variable)
-                and (form.value is None or isinstance(expr, Constant))
-            ):
+            if type(expr) is Constant or (form.terms and type(expr) is Variable):
                 return expr, form
             return form.to_expr(), form
         return self._other(expr, operands, forms), None
@@ -84,6 +82,8 @@ class Simplifier:
         if isinstance(expr, Variable):
             low, high = self.bounds.ranges.get(expr.name, (0, 1))
             return Linear(low, {}) if low == high else Linear(0, {expr: 1})
+        if isinstance(expr, Constant):
+            return Linear(int(expr.value), {})
         if isinstance(expr, Binary):
             left, right = forms
             assert left is not None
@@ -104,8 +104,6 @@ class Simplifier:
         if isinstance(expr, Unary) and expr.function is UnaryFunction.NEG:
             assert forms[0] is not None
             return forms[0] * -1
-        if isinstance(expr, Constant):
-            return Linear(int(expr.value), {})
         simple = self._other(expr, operands, forms)
         if isinstance(simple, Constant):
             return Linear(int(simple.value), {})

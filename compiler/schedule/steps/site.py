@@ -102,15 +102,19 @@ def find(function: Function, wanted: Callable[[Stmt], bool]) -> Site | None:
     stack: list[tuple[Stmt, Any]] = [(function.body, None)]
     while stack:
         stmt, place = stack.pop()
-        if wanted(stmt):
+        while not wanted(stmt):
+            below = bodies(stmt)
+            for number in range(len(below) - 1, 0, -1):
+                stack.append((below[number], (stmt, number, place)))
+            if not below:
+                break
+            stmt, place = below[0], (stmt, 0, place)
+        else:
             above = []
             while place is not None:
                 parent, number, place = place
                 above.append((parent, number))
             return Site(function, stmt, tuple(reversed(above)))
-        below = bodies(stmt)
-        for number in range(len(below) - 1, -1, -1):
-            stack.append((below[number], (stmt, number, place)))
     return None
 
 
