@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler import compile
+from dovetail.compiler.options import CompileOptions
 from dovetail.runtime import run
 from dovetail.simulator_code import write
 
@@ -29,7 +30,8 @@ assert dovetail.__file__.startswith(sys.argv[1]), dovetail.__file__
 image = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
 with open("own.toml", "w") as file:
     file.write('base = "tiny"\\nact_depth = 4096\\n')
-result = dovetail.run(dovetail.compile(sys.argv[2], "vta:own.toml"), image)
+options = dovetail.CompileOptions(effort=0.02)
+result = dovetail.run(dovetail.compile(sys.argv[2], "vta:own.toml", options), image)
 print(result.cycles, *result.outputs["logits"].view(np.int32).flat)
 try:
     dovetail.compile(sys.argv[2], "cpu")
@@ -49,7 +51,7 @@ assert sorted(dir(dovetail)) == sorted(dovetail.__all__)
 import numpy as np
 from dovetail.compiler.explore.clock import load_clock_model
 path, image = sys.argv[2], np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
-module = dovetail.compile(path, "vta:tiny")
+module = dovetail.compile(path, "vta:tiny", dovetail.CompileOptions(effort=0.02))
 module.save(__import__("pathlib").Path("digits.dvt"))
 with dovetail.Session("digits.dvt", device="sim") as session:
     (logits,) = session.run(["logits"], {"image": image})
@@ -120,6 +122,7 @@ def test_it_compiles_and_simulates_without_llvm(
     said = outside(LEAN, unpacked, digits_model, tmp_path)
     (tmp_path / "own.toml").write_text('base = "tiny"\nact_depth = 4096\n')
     image = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
-    result = run(compile(digits_model, f"vta:{tmp_path}/own.toml"), image)
+    options = CompileOptions(effort=0.02)
+    result = run(compile(digits_model, f"vta:{tmp_path}/own.toml", options), image)
     logits = result.outputs["logits"].view(np.int32)
     assert said.split() == [str(result.cycles), *map(str, logits.flat)]
