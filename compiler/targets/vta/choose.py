@@ -119,8 +119,10 @@ class Chooser:
                 whole = [self.ways.whole(n, gone) for n in members]
                 parted = choice.count > 1 and any(self.ways.parts_taps[n] for n in members)
                 if all(whole) and not parted:
+                    by_channels = choice.grain.by_channels and not grain.by_rows
+                    finer = replace(grain, by_channels=by_channels)
                     found += [
-                        Choice(n, 1, *each, None, grain)
+                        Choice(n, 1, *each, None, finer)
                         for n, each in zip(members, whole, strict=True)
                         if each
                     ]
@@ -139,6 +141,15 @@ class Chooser:
         return [
             next(self.ways.larger(choice.first, gone), choice)
             if choice.count == 1 and choice.cycles < below
+            else choice
+            for choice in choices
+        ]
+
+    def by_channels(self, choices: Sequence[Choice]) -> list[Choice]:
+        """``choices``, but layers that are all on chip in tiles of some channels."""
+        return [
+            replace(choice, grain=self.ways.channel_grain(choice.first))
+            if choice.how is None
             else choice
             for choice in choices
         ]

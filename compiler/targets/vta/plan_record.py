@@ -83,8 +83,7 @@ def _entry(choice: Choice) -> dict[str, object]:
             pass
     if choice.grain != COARSE:
         entry["parts"] = choice.grain.parts
-        if choice.grain.by_rows:
-            entry["by_rows"] = True
+        entry |= {name: True for name in ("by_rows", "by_channels") if getattr(choice.grain, name)}
         if choice.grain.tiles != COARSE.tiles:
             entry["tiles"] = choice.grain.tiles
     return entry

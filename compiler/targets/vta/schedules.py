@@ -79,12 +79,13 @@ class Grain:
     others go on; but each costs its latency.
 
     parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
-    which suits windows of rows; else all rows of some channels.  tiles: a layer is cut into at
-    least, if it can be.
+    which suits windows of rows.  by_channels: all rows of some channels, also where a layer has no
+    sums; else only where it has.  tiles: a layer is cut into at least, if it can be.
     """
 
     parts: int = 1
     by_rows: bool = False
+    by_channels: bool = False
     tiles: int = TILES
 
 
@@ -199,7 +200,7 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
     blocks = divisors(extents["c"])
-    if not has_sums and (kernel.is_far or grain.by_rows):
+    if not has_sums and (kernel.is_far or grain.by_rows or not grain.by_channels):
         blocks = [1 if kernel.is_far else extents["c"]]
     if kernel.by_rows:
         blocks = [extents["c"]]

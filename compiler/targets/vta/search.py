@@ -95,6 +95,10 @@ def fastest(
         return min(best, other, key=_cycles)
 
     if len(first.builder.operations) <= MANY_OPERATIONS:
+        if not _is_near(best, planner):
+            with suppress(NoRoomError):
+                choices = planner.chooser.by_channels(first.plan.choices)
+                best = better(planner.built(choices, first.plan.gone))
         best = better(planner.best(edges=True))
     count = len(best.builder.operations)
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
@@ -117,6 +121,7 @@ def fastest(
         found = found if _is_long(found) else _placed(found, planner, activations, timing)
         found = _deepened(found, planner, activations, timing)
         found = _block_by_block(found, planner, activations, timing)
+    found = _with_loads_cut(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
         if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
@@ -207,6 +212,17 @@ def _deepened(
     if plan.key in (start.key, other.plan.key):
         return best
     return min(best, make_draft(planner, plan, activations, Overlap.LAYERS, timing), key=_cycles)
+
+
+def _with_loads_cut(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program in which no LOAD of constants takes long."""
+    if _is_near(best, planner):
+        return best
+    overlap = Overlap.LAYERS
+    other = make_draft(planner, best.plan, activations, overlap, timing, cut=True)
+    return min(best, other, key=_cycles)
 
 
 def _cycles_of(draft: Draft, choice: Choice) -> int:

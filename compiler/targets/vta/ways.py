@@ -36,6 +36,9 @@ __all__ = ["GRAINS", "MOST_LAYERS", "LayerWays"]
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
 
+CHANNELS = Grain(by_channels=True)
+"""That of layers which overlap channel by channel."""
+
 GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
 """Other grains for layers that are all on chip."""
 
@@ -152,7 +155,7 @@ class LayerWays:
         last = first + count - 1
         whole = self._whole[first]
         if count == 1 and not self._names[first] & gone and whole is not None:
-            for grain in (COARSE, *GRAINS):
+            for grain in dict.fromkeys((COARSE, self._grain(first), *GRAINS)):
                 yield Choice(first, 1, *whole, None, grain)
         elif count == 1:
             for depth in sorted({self._depth, 1}, reverse=True):
@@ -182,6 +185,10 @@ class LayerWays:
         if whole is not None:
             for grain in LARGER:
                 yield Choice(number, 1, *whole, None, grain)
+
+    def channel_grain(self, number: int) -> Grain:
+        """The grain of a layer that is all on chip, and is to overlap with others."""
+        return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
@@ -213,7 +220,7 @@ class LayerWays:
         whole = self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
-            return Choice(number, 1, *whole, None)
+            return Choice(number, 1, *whole, None, self._grain(number))
         key = number, number, touched, room, price
         found = self._best.get(key)
         if found is None:
@@ -262,15 +269,21 @@ class LayerWays:
                 members = range(first, last + 1)
                 tiles = [self._channel_tiles(number) for number in members]
                 cycles = chain_cycles(self._units[first : last + 1], tiles, moved)
-                yield Choice(first, len(members), cycles, moved, Chain())
+                grains = tuple(self._grain(number) for number in members)
+                yield Choice(first, len(members), cycles, moved, Chain(grains))
 
     def _channel_tiles(self, number: int) -> int:
         """Tiles along the channels of a layer that is all on chip."""
         if number not in self._tiled:
             kernel = self.layers[number].kernel
-            sizes = default_tiling(kernel, limits_of(self.config)).sizes
+            grain = self._grain(number)
+            sizes = default_tiling(kernel, limits_of(self.config), grain=grain).sizes
             self._tiled[number] = kernel.extents["c"] // sizes["c"]
         return self._tiled[number]
+
+    def _grain(self, number: int) -> Grain:
+        """The grain of a layer that is all on chip."""
+        return self.channel_grain(number) if self._waits else COARSE
 
     def _cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float
