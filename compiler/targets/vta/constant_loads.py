@@ -25,6 +25,7 @@ from .short_constants import ShortWords, short_rows, short_words
 
 __all__ = [
     "CONSTANTS",
+    "PIECE_CYCLES",
     "SCALES",
     "ConstantLoader",
     "ConstantPiece",

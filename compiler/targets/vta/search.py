@@ -6,10 +6,12 @@ from itertools import islice
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.frozen import replace
-from dovetail.isa.memories import Unit
+from dovetail.isa.instructions import Load
+from dovetail.isa.memories import Memory, Unit
 
 from ...options import Overlap
 from .choice import Change, Choice
+from .constant_loads import PIECE_CYCLES
 from .deepen import deepest
 from .draft import Draft, make_draft
 from .last_changes import FEW_INSTRUCTIONS, without_waits
@@ -218,7 +220,12 @@ def _with_loads_cut(
     best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
 ) -> Draft:
     """``best``, or a faster program in which no LOAD of constants takes long."""
-    if _is_near(best, planner):
+    loads = (
+        end - start
+        for each, (start, end) in zip(best.program, best.expected, strict=True)
+        if isinstance(each, Load) and each.memory is Memory.WGT
+    )
+    if _is_near(best, planner) or max(loads, default=0) <= PIECE_CYCLES:
         return best
     overlap = Overlap.LAYERS
     other = make_draft(planner, best.plan, activations, overlap, timing, cut=True)
