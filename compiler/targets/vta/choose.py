@@ -10,7 +10,7 @@ from .choice import Change, Choice
 from .place import NoRoomError
 from .room import Beside, Rooms
 from .tile_estimate import Tile
-from .ways import GRAINS, MOST_LAYERS, LayerWays
+from .ways import CHANNELS, GRAINS, MOST_LAYERS, LayerWays
 
 __all__ = ["Chooser"]
 
@@ -148,10 +148,7 @@ class Chooser:
     def by_channels(self, choices: Sequence[Choice]) -> list[Choice]:
         """``choices``, but layers that are all on chip in tiles of some channels."""
         return [
-            replace(choice, grain=self.ways.channel_grain(choice.first))
-            if choice.how is None
-            else choice
-            for choice in choices
+            replace(choice, grain=CHANNELS) if choice.how is None else choice for choice in choices
         ]
 
     def turned(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:

@@ -79,8 +79,8 @@ class Grain:
     others go on; but each costs its latency.
 
     parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
-    which suits windows of rows.  by_channels: all rows of some channels, also where a layer has no
-    sums; else only where it has.  tiles: a layer is cut into at least, if it can be.
+    which suits windows of rows.  by_channels: all rows of some channels; else some rows of some
+    channels, where a layer has sums.  tiles: a layer is cut into at least, if it can be.
     """
 
     parts: int = 1
@@ -210,9 +210,12 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
         # Rows outside would load all taps again for each tile.
         most = limits.tap_words // kernel.refs["taps"].buffer.shape[1]
         blocks = [each for each in divisors(extents["c"]) if each <= max(1, most)]
-        grain = replace(grain, by_rows=False)
+        grain = replace(grain, by_rows=False, by_channels=False)
     columns = [extents["x"]] if slides(kernel) and not has_sums else divisors(extents["x"])
-    sizes = _tile(extents, reduced, limits, blocks, columns, grain, has_sums=has_sums)
+    rows, pixels = divisors(extents["y"]), extents["y"] * extents["x"]
+    if grain.by_channels and not kernel.by_rows and (pixels <= limits.acc_words or not has_sums):
+        rows, columns = [extents["y"]], [extents["x"]]
+    sizes = _tile(extents, reduced, limits, (blocks, rows, columns), grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
     return Tiling(sizes, outer, depth, apart=kernel.apart)
 
@@ -290,8 +293,7 @@ def _tile(
     extents: Mapping[str, int],
     reduced: int,
     limits: Limits,
-    blocks: Sequence[int],
-    columns: Sequence[int],
+    choices: tuple[Sequence[int], Sequence[int], Sequence[int]],
     grain: Grain,
     *,
     has_sums: bool,
@@ -299,7 +301,7 @@ def _tile(
     """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows, or
     by rows the one of most channels.
 
-    blocks, columns: extents of c and x to choose from.
+    choices: extents of c, y and x to choose from.
     """
     total = extents["c"] * extents["y"] * extents["x"]
     wanted = max(1, total // (grain.tiles * grain.parts))
@@ -307,7 +309,7 @@ def _tile(
         wanted = min(limits.acc_words, wanted)
     best, best_key = None, None
     above: dict[str, int] | None = None
-    for c, y, x in product(blocks, divisors(extents["y"]), columns):
+    for c, y, x in product(*choices):
         words = c * y * x
         if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue

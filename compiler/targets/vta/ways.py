@@ -31,7 +31,7 @@ from .tile_estimate import Tile
 from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays"]
+__all__ = ["CHANNELS", "GRAINS", "MOST_LAYERS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
@@ -186,10 +186,6 @@ class LayerWays:
             for grain in LARGER:
                 yield Choice(number, 1, *whole, None, grain)
 
-    def channel_grain(self, number: int) -> Grain:
-        """The grain of a layer that is all on chip, and is to overlap with others."""
-        return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
-
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
         names = self._names_of(choice.first, choice.first + choice.count - 1)
@@ -283,7 +279,7 @@ class LayerWays:
 
     def _grain(self, number: int) -> Grain:
         """The grain of a layer that is all on chip."""
-        return self.channel_grain(number) if self._waits else COARSE
+        return CHANNELS if self._waits else COARSE
 
     def _cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float
