@@ -11,7 +11,6 @@ from dovetail.isa.memories import Unit
 
 from .block_cascade import is_plain, steps_by
 from .layers.definition import LoweredLayer
-from .schedules import Grain
 
 __all__ = ["UNITS", "Chain", "chain_cycles", "keeps_channels"]
 
@@ -24,12 +23,7 @@ MARGIN = 1.1
 
 @frozen
 class Chain:
-    """A way to run such layers; plans have a choice for each of them (``Choice.apart``).
-
-    grains: of each.
-    """
-
-    grains: tuple[Grain, ...]
+    """A way to run such layers; plans have a choice for each of them (``Choice.apart``)."""
 
 
 def keeps_channels(layer: LoweredLayer, names: Container[str]) -> bool:

@@ -7,7 +7,7 @@ from dovetail.isa.frozen import frozen
 from .block_cascade import Blocks
 from .cascade import Sized
 from .chain import Chain
-from .schedules import COARSE, Grain
+from .schedules import CHANNELS, COARSE, Grain
 from .tile_estimate import Tile
 
 __all__ = ["Change", "Choice"]
@@ -53,8 +53,8 @@ class Choice:
             for total in (self.cycles, self.dram)
         ]
         numbers = range(self.first, self.first + self.count)
-        each = zip(numbers, *shares, self.how.grains, strict=True)
-        return [Choice(number, 1, cycles, dram, None, grain) for number, cycles, dram, grain in each]
+        each = zip(numbers, *shares, strict=True)
+        return [Choice(number, 1, cycles, dram, None, CHANNELS) for number, cycles, dram in each]
 
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each cycle of DRAM, since others might need it."""

@@ -9,8 +9,9 @@ from .cascade import Sized
 from .choice import Change, Choice
 from .place import NoRoomError
 from .room import Beside, Rooms
+from .schedules import CHANNELS
 from .tile_estimate import Tile
-from .ways import CHANNELS, GRAINS, MOST_LAYERS, LayerWays
+from .ways import GRAINS, MOST_LAYERS, LayerWays
 
 __all__ = ["Chooser"]
 
@@ -119,10 +120,8 @@ class Chooser:
                 whole = [self.ways.whole(n, gone) for n in members]
                 parted = choice.count > 1 and any(self.ways.parts_taps[n] for n in members)
                 if all(whole) and not parted:
-                    by_channels = choice.grain.by_channels and not grain.by_rows
-                    finer = replace(grain, by_channels=by_channels)
                     found += [
-                        Choice(n, 1, *each, None, finer)
+                        Choice(n, 1, *each, None, self.ways.grained(grain))
                         for n, each in zip(members, whole, strict=True)
                         if each
                     ]

@@ -241,8 +241,8 @@ class LayerBuilder:
         if not run.rooms[name].ring.holds(run.rooms[name]):
             if made.name != name:
                 raise DoesNotFitError(
-                    f"layer {run.layer.name!r}: par scratchpad: parameters of rows have gone before "
-                    "they are read; use a configuration with a deeper PAR"
+                    f"layer {run.layer.name!r}: par scratchpad: parameters of rows have gone "
+                    "before they are read; use a configuration with a deeper PAR"
                 )
             run.rooms[name] = self._loader.room(prod(made.target.buffer.shape[:-1]), run.layer)
         return run.rooms[name].start

@@ -29,6 +29,7 @@ from .read_nests import BYTE, HIGH, LOW, read_nests
 
 __all__ = [
     "AXES",
+    "CHANNELS",
     "COARSE",
     "TILES",
     "Grain",
@@ -90,6 +91,8 @@ class Grain:
 
 
 COARSE = Grain()
+CHANNELS = Grain(by_channels=True)
+"""That of layers which overlap channel by channel."""
 
 
 @frozen

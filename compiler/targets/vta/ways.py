@@ -18,7 +18,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .schedules import COARSE, Grain, default_tiling, has_own_taps
+from .schedules import CHANNELS, COARSE, Grain, default_tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -31,13 +31,10 @@ from .tile_estimate import Tile
 from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
-__all__ = ["CHANNELS", "GRAINS", "MOST_LAYERS", "LayerWays"]
+__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
-
-CHANNELS = Grain(by_channels=True)
-"""That of layers which overlap channel by channel."""
 
 GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
 """Other grains for layers that are all on chip."""
@@ -79,7 +76,7 @@ class LayerWays:
 
         edges: count the time in which one layer waits for the data of the one before, and a cascade
         for constants that come again and for the rows of low images; and run channel by channel
-        layers that then overlap, and those of more taps than TAP has words.
+        what is all on chip, so that layers overlap, and layers of more taps than TAP has words.
 
         sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
@@ -155,7 +152,7 @@ class LayerWays:
         last = first + count - 1
         whole = self._whole[first]
         if count == 1 and not self._names[first] & gone and whole is not None:
-            for grain in dict.fromkeys((COARSE, self._grain(first), *GRAINS)):
+            for grain in dict.fromkeys((COARSE, *GRAINS, *map(self.grained, (COARSE, *GRAINS)))):
                 yield Choice(first, 1, *whole, None, grain)
         elif count == 1:
             for depth in sorted({self._depth, 1}, reverse=True):
@@ -185,6 +182,10 @@ class LayerWays:
         if whole is not None:
             for grain in LARGER:
                 yield Choice(number, 1, *whole, None, grain)
+
+    def grained(self, grain: Grain) -> Grain:
+        """``grain`` as layers that are all on chip have it: where waits count, by channels too."""
+        return replace(grain, by_channels=self._waits and not grain.by_rows)
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
@@ -216,7 +217,7 @@ class LayerWays:
         whole = self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
-            return Choice(number, 1, *whole, None, self._grain(number))
+            return Choice(number, 1, *whole, None, self.grained(COARSE))
         key = number, number, touched, room, price
         found = self._best.get(key)
         if found is None:
@@ -265,21 +266,15 @@ class LayerWays:
                 members = range(first, last + 1)
                 tiles = [self._channel_tiles(number) for number in members]
                 cycles = chain_cycles(self._units[first : last + 1], tiles, moved)
-                grains = tuple(self._grain(number) for number in members)
-                yield Choice(first, len(members), cycles, moved, Chain(grains))
+                yield Choice(first, len(members), cycles, moved, Chain())
 
     def _channel_tiles(self, number: int) -> int:
         """Tiles along the channels of a layer that is all on chip."""
         if number not in self._tiled:
             kernel = self.layers[number].kernel
-            grain = self._grain(number)
-            sizes = default_tiling(kernel, limits_of(self.config), grain=grain).sizes
+            sizes = default_tiling(kernel, limits_of(self.config), grain=CHANNELS).sizes
             self._tiled[number] = kernel.extents["c"] // sizes["c"]
         return self._tiled[number]
-
-    def _grain(self, number: int) -> Grain:
-        """The grain of a layer that is all on chip."""
-        return CHANNELS if self._waits else COARSE
 
     def _cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float

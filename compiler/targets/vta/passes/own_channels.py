@@ -8,6 +8,8 @@ nothing.  Only where one of these is gained are convolutions rewritten, and then
 so the pass ends.
 """
 
+from itertools import pairwise
+
 from dovetail.isa.frozen import frozen
 
 from ....graph.ir import Graph, Node
@@ -82,7 +84,7 @@ class OwnChannels:
         if height == 1 or name in graph.outputs or None in parts:
             return False
         found = sorted((each.start, each.stop) for each in parts if each)
-        if any(stop > start for (_, stop), (start, _) in zip(found, found[1:], strict=False)):
+        if any(stop > start for (_, stop), (start, _) in pairwise(found)):
             return False
         blocks = sum(-(-(stop - start) // self.lanes) for start, stop in found)
         before = -(-channels // self.lanes)
