@@ -7,7 +7,7 @@ from dovetail.isa.frozen import frozen
 from .block_cascade import Blocks
 from .cascade import Sized
 from .chain import Chain
-from .schedules import CHANNELS, COARSE, Grain
+from .schedules import COARSE, PLANES, Grain
 from .tile_estimate import Tile
 
 __all__ = ["Change", "Choice"]
@@ -54,7 +54,7 @@ class Choice:
         ]
         numbers = range(self.first, self.first + self.count)
         each = zip(numbers, *shares, strict=True)
-        return [Choice(number, 1, cycles, dram, None, CHANNELS) for number, cycles, dram in each]
+        return [Choice(number, 1, cycles, dram, None, PLANES) for number, cycles, dram in each]
 
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each cycle of DRAM, since others might need it."""

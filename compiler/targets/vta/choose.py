@@ -9,7 +9,6 @@ from .cascade import Sized
 from .choice import Change, Choice
 from .place import NoRoomError
 from .room import Beside, Rooms
-from .schedules import CHANNELS
 from .tile_estimate import Tile
 from .ways import GRAINS, MOST_LAYERS, LayerWays
 
@@ -121,7 +120,7 @@ class Chooser:
                 parted = choice.count > 1 and any(self.ways.parts_taps[n] for n in members)
                 if all(whole) and not parted:
                     found += [
-                        Choice(n, 1, *each, None, self.ways.grained(grain))
+                        Choice(n, 1, *each, None, self.ways.grained(n, grain))
                         for n, each in zip(members, whole, strict=True)
                         if each
                     ]
@@ -145,9 +144,10 @@ class Chooser:
         ]
 
     def by_channels(self, choices: Sequence[Choice]) -> list[Choice]:
-        """``choices``, but layers that are all on chip in tiles of some channels."""
+        """``choices``, but layers that are all on chip in tiles of some rows of some channels."""
         return [
-            replace(choice, grain=CHANNELS) if choice.how is None else choice for choice in choices
+            replace(choice, grain=self.ways.plain(choice.first)) if choice.how is None else choice
+            for choice in choices
         ]
 
     def turned(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:

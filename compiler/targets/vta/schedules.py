@@ -31,6 +31,7 @@ __all__ = [
     "AXES",
     "CHANNELS",
     "COARSE",
+    "PLANES",
     "TILES",
     "Grain",
     "Limits",
@@ -80,18 +81,21 @@ class Grain:
     others go on; but each costs its latency.
 
     parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
-    which suits windows of rows.  by_channels: all rows of some channels; else some rows of some
-    channels, where a layer has sums.  tiles: a layer is cut into at least, if it can be.
+    which suits windows of rows.  by_channels: they may have some channels where a layer has no sums
+    too, as those with sums may.  planes: they have all pixels of these channels, if sums fit in a
+    bank.  tiles: a layer is cut into at least, if it can be.
     """
 
     parts: int = 1
     by_rows: bool = False
     by_channels: bool = False
+    planes: bool = False
     tiles: int = TILES
 
 
 COARSE = Grain()
 CHANNELS = Grain(by_channels=True)
+PLANES = Grain(by_channels=True, planes=True)
 """That of layers which overlap channel by channel."""
 
 
@@ -213,10 +217,10 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
         # Rows outside would load all taps again for each tile.
         most = limits.tap_words // kernel.refs["taps"].buffer.shape[1]
         blocks = [each for each in divisors(extents["c"]) if each <= max(1, most)]
-        grain = replace(grain, by_rows=False, by_channels=False)
+        grain = replace(grain, by_rows=False, by_channels=False, planes=False)
     columns = [extents["x"]] if slides(kernel) and not has_sums else divisors(extents["x"])
     rows, pixels = divisors(extents["y"]), extents["y"] * extents["x"]
-    if grain.by_channels and not kernel.by_rows and (pixels <= limits.acc_words or not has_sums):
+    if grain.planes and not kernel.by_rows and (pixels <= limits.acc_words or not has_sums):
         rows, columns = [extents["y"]], [extents["x"]]
     sizes = _tile(extents, reduced, limits, (blocks, rows, columns), grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
@@ -323,5 +327,7 @@ def _tile(
         if best_key is None or key > best_key:
             best, best_key = {"c": c, "y": y, "x": x}, key
     assert best is not None, "a tile of one word fits"
-    # Rows of a prime length are cut into words, or not at all.
-    return above if above and FAR * prod(best.values()) < wanted else best
+    # Rows of a prime length are cut into words, or not at all; but what overlaps channel by channel
+    # has tiles of one block, where the number of blocks is prime.
+    is_far = FAR * prod(best.values()) < wanted and not grain.planes
+    return above if above and is_far else best

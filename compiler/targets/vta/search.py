@@ -89,19 +89,21 @@ def fastest(
     seen = {first.plan.key}
 
     def better(plan: Plan) -> Draft:
-        if plan.key in seen:
-            return best
-        seen.add(plan.key)
-        other = make_draft(planner, plan, activations, overlap, timing)
-        other = _with_short_layers(other, planner, activations, timing)
-        return min(best, other, key=_cycles)
-
-    if len(first.builder.operations) <= MANY_OPERATIONS:
+        found, plans = best, [plan]
         if not _is_near(best, planner):
             with suppress(NoRoomError):
-                choices = planner.chooser.by_channels(first.plan.choices)
-                best = better(planner.built(choices, first.plan.gone))
-        best = better(planner.best(edges=True))
+                plans.append(planner.built(planner.chooser.by_channels(plan.choices), plan.gone))
+        for each in plans:
+            if each.key not in seen:
+                seen.add(each.key)
+                other = make_draft(planner, each, activations, overlap, timing)
+                other = _with_short_layers(other, planner, activations, timing)
+                found = min(found, other, key=_cycles)
+        return found
+
+    if len(first.builder.operations) <= MANY_OPERATIONS:
+        for plan in (first.plan, planner.best(edges=True)):
+            best = better(plan)
     count = len(best.builder.operations)
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):

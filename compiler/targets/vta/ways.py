@@ -18,7 +18,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .schedules import CHANNELS, COARSE, Grain, default_tiling, has_own_taps
+from .schedules import CHANNELS, COARSE, PLANES, Grain, default_tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -152,7 +152,9 @@ class LayerWays:
         last = first + count - 1
         whole = self._whole[first]
         if count == 1 and not self._names[first] & gone and whole is not None:
-            for grain in dict.fromkeys((COARSE, *GRAINS, *map(self.grained, (COARSE, *GRAINS)))):
+            every = (COARSE, *GRAINS)
+            channels = (*(self.grained(first, grain) for grain in every), self.plain(first))
+            for grain in dict.fromkeys((*every, *(channels if self._waits else ()))):
                 yield Choice(first, 1, *whole, None, grain)
         elif count == 1:
             for depth in sorted({self._depth, 1}, reverse=True):
@@ -183,9 +185,16 @@ class LayerWays:
             for grain in LARGER:
                 yield Choice(number, 1, *whole, None, grain)
 
-    def grained(self, grain: Grain) -> Grain:
-        """``grain`` as layers that are all on chip have it: where waits count, by channels too."""
-        return replace(grain, by_channels=self._waits and not grain.by_rows)
+    def grained(self, number: int, grain: Grain) -> Grain:
+        """``grain`` as a layer that is all on chip has it: where waits count, by channels too."""
+        if grain == COARSE:
+            return PLANES if self._waits else COARSE
+        by_channels = self._waits and not grain.by_rows and self.plain(number).by_channels
+        return replace(grain, by_channels=by_channels)
+
+    def plain(self, number: int) -> Grain:
+        """The grain of a layer that is all on chip in tiles of some rows of some channels."""
+        return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
@@ -217,7 +226,7 @@ class LayerWays:
         whole = self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
-            return Choice(number, 1, *whole, None, self.grained(COARSE))
+            return Choice(number, 1, *whole, None, self.grained(number, COARSE))
         key = number, number, touched, room, price
         found = self._best.get(key)
         if found is None:
@@ -272,7 +281,7 @@ class LayerWays:
         """Tiles along the channels of a layer that is all on chip."""
         if number not in self._tiled:
             kernel = self.layers[number].kernel
-            sizes = default_tiling(kernel, limits_of(self.config), grain=CHANNELS).sizes
+            sizes = default_tiling(kernel, limits_of(self.config), grain=PLANES).sizes
             self._tiled[number] = kernel.extents["c"] // sizes["c"]
         return self._tiled[number]
 
