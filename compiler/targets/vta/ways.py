@@ -152,9 +152,8 @@ class LayerWays:
         last = first + count - 1
         whole = self._whole[first]
         if count == 1 and not self._names[first] & gone and whole is not None:
-            every = (COARSE, *GRAINS)
-            channels = (*(self.grained(first, grain) for grain in every), self.plain(first))
-            for grain in dict.fromkeys((*every, *(channels if self._waits else ()))):
+            plain = self.plain(first) if self._waits else COARSE
+            for grain in (plain, *(self.grained(first, grain) for grain in GRAINS)):
                 yield Choice(first, 1, *whole, None, grain)
         elif count == 1:
             for depth in sorted({self._depth, 1}, reverse=True):
@@ -177,6 +176,12 @@ class LayerWays:
         if sized is None:
             return None
         return replace(choice, cycles=sized.cycles, dram=sized.dram, how=sized)
+
+    def planes(self, number: int, gone: frozenset[str]) -> Iterator[Choice]:
+        """The way to run a layer that is all on chip with all pixels of some channels at a time."""
+        whole = self.whole(number, gone)
+        if whole is not None:
+            yield Choice(number, 1, *whole, None, PLANES)
 
     def larger(self, number: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Ways to run a layer that is all on chip in fewer instructions."""
