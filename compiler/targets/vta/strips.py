@@ -104,9 +104,11 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
             if name in PARTS:
                 part = memory, array[0].size // lanes
     pixels = _most_pixels(kernel, config)
-    rows = sum(nest.makes_row for nest in kernel.nests) * (pixels or 0)
+    if pixels == 0:
+        return None
+    row_words = sum(nest.makes_row for nest in kernel.nests) * (pixels or 0)
     busy, turns = unit_cycles(kernel, config), _turns(layer, reads)
-    return Stripes(layer, reads, busy, constants, part, pixels, rows, turns)
+    return Stripes(layer, reads, busy, constants, part, pixels, row_words, turns)
 
 
 def _keeps_to_rows(layer: LoweredLayer) -> bool:
