@@ -63,7 +63,9 @@ WORSE = 1.1
 """Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
 
 NEAR = 1.06
-"""A long program with so many cycles over those of its roof is near enough."""
+"""A long program with so many cycles over those of its roof is near enough; and no program of so
+many is tried with LOADs that are cut.
+"""
 
 
 def fastest(
@@ -227,7 +229,8 @@ def _with_loads_cut(
         for each, (start, end) in zip(best.program, best.expected, strict=True)
         if isinstance(each, Load) and each.memory is Memory.WGT
     )
-    if _is_near(best, planner) or max(loads, default=0) <= PIECE_CYCLES:
+    near = best.cycles <= NEAR * planner.roof.cycles
+    if near or max(loads, default=0) <= PIECE_CYCLES:
         return best
     overlap = Overlap.LAYERS
     other = make_draft(planner, best.plan, activations, overlap, timing, cut=True)
