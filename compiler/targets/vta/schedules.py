@@ -95,10 +95,10 @@ class Grain:
 
 COARSE = Grain()
 CHANNELS = Grain(by_channels=True)
-"""That of tiles of some rows of some channels, whatever the layer."""
+"""Tiles of some rows of some channels, whatever the layer."""
 
 PLANES = Grain(by_channels=True, planes=True)
-"""That of layers which overlap channel by channel."""
+"""Tiles of layers that overlap channel by channel."""
 
 
 @frozen
