@@ -48,6 +48,7 @@ from .passes.long_windows import LongWindows
 from .passes.move_pixels import MovePixels
 from .passes.narrow_limits import NarrowLimits
 from .passes.own_borders import OwnBorders
+from .passes.own_channels import OwnChannels
 from .passes.own_operands import OwnOperands
 from .passes.own_parts import OwnParts
 from .passes.pad_pixels import PAD_PIXELS
@@ -118,7 +119,8 @@ def _shapes(lanes: int, act_words: int = 0, longest: int = ANY) -> tuple[Pass[Gr
         *(SHARED_HEADS, CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
         *(TurnedRows(lanes, longest), ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(longest), HeadLanes(lanes), SharedRows()),
-        *(SplitGroups(lanes), TwoHalves(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),
+        *(OwnChannels(lanes), SplitGroups(lanes), TwoHalves(lanes, act_words)),
+        *(OwnParts(lanes), AlignChannels(lanes)),
         *(SelectChannels(lanes), OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
     )
 

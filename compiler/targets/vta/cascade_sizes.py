@@ -131,6 +131,7 @@ class CascadeSizes:
     def _shaped(self, first: int, stripes: Sequence[Stripes]) -> list[_Shape]:
         """Every way that is tried; none when constants do not fit."""
         config, words = self._config, _constant_words(stripes)
+        words[Memory.PAR] = words.get(Memory.PAR, 0) + sum(each.row_words for each in stripes)
         if not self._has_whole_parts(first, stripes):
             return []
         if any(words.get(memory, 0) > config.depth(memory) for memory in (Memory.PAR, Memory.TAB)):
@@ -138,7 +139,7 @@ class CascadeSizes:
         if any(2 * each.part[1] > config.depth(each.part[0]) for each in stripes if each.part):
             return []
         tried = dict.fromkeys(
-            tuple(_heights(stripes, height, config))
+            tuple(_heights(stripes, height))
             for height in divisors(stripes[-1].output.height)[:MOST_HEIGHTS]
         )
         tried[(1,) * len(stripes)] = None
@@ -179,15 +180,15 @@ def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:
     return words
 
 
-def _heights(stripes: Sequence[Stripes], height: int, config: HardwareConfig) -> list[int]:
+def _heights(stripes: Sequence[Stripes], height: int) -> list[int]:
     """Rows of a strip of each layer: what a strip of the later layers reads, if sums fit."""
     wanted = {stripes[-1].output.name: height}
     rows: list[int] = []
     for each in reversed(stripes):
         output = each.output
         most = wanted.get(output.name, height)
-        if each.has_sums:
-            most = min(most, max(1, config.bank_words(Memory.ACC) // output.width))
+        if each.most_pixels is not None:
+            most = min(most, max(1, each.most_pixels // output.width))
         size = max(d for d in range(1, max(most, 1) + 1) if output.height % d == 0)
         rows.insert(0, size)
         for name, (_, step, _) in each.reads.items():

@@ -7,7 +7,7 @@ from dovetail.isa.frozen import frozen
 from .block_cascade import Blocks
 from .cascade import Sized
 from .chain import Chain
-from .schedules import COARSE, Grain
+from .schedules import COARSE, PLANES, Grain
 from .tile_estimate import Tile
 
 __all__ = ["Change", "Choice"]
@@ -52,8 +52,9 @@ class Choice:
             [(n + 1) * total // self.count - n * total // self.count for n in range(self.count)]
             for total in (self.cycles, self.dram)
         ]
-        each = zip(range(self.first, self.first + self.count), *shares, strict=True)
-        return [Choice(number, 1, cycles, dram, None) for number, cycles, dram in each]
+        numbers = range(self.first, self.first + self.count)
+        each = zip(numbers, *shares, strict=True)
+        return [Choice(number, 1, cycles, dram, None, PLANES) for number, cycles, dram in each]
 
     def cost(self, price: float) -> float:
         """Cycles, and ``price`` for each cycle of DRAM, since others might need it."""

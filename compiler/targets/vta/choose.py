@@ -120,7 +120,7 @@ class Chooser:
                 parted = choice.count > 1 and any(self.ways.parts_taps[n] for n in members)
                 if all(whole) and not parted:
                     found += [
-                        Choice(n, 1, *each, None, grain)
+                        Choice(n, 1, *each, None, self.ways.grained(n, grain))
                         for n, each in zip(members, whole, strict=True)
                         if each
                     ]
@@ -140,6 +140,13 @@ class Chooser:
             next(self.ways.larger(choice.first, gone), choice)
             if choice.count == 1 and choice.cycles < below
             else choice
+            for choice in choices
+        ]
+
+    def by_channels(self, choices: Sequence[Choice]) -> list[Choice]:
+        """``choices``, but layers that are all on chip in tiles of some rows of some channels."""
+        return [
+            replace(choice, grain=self.ways.plain(choice.first)) if choice.how is None else choice
             for choice in choices
         ]
 

@@ -25,6 +25,7 @@ from .short_constants import ShortWords, short_rows, short_words
 
 __all__ = [
     "CONSTANTS",
+    "PIECE_CYCLES",
     "SCALES",
     "ConstantLoader",
     "ConstantPiece",
@@ -50,6 +51,10 @@ PARTS = {LONG: 1, SHORT: 3, SAME: 2, GIVEN: 1, ROWS: 1}
 """Kinds of words of PAR, those of the host and of VECTOR included, and eighths of it that each gets
 where they are apart.
 """
+
+
+PIECE_CYCLES = 512
+"""Cycles of a LOAD where long ones are cut, at most."""
 
 
 @frozen
@@ -79,9 +84,14 @@ class _Words:
 class ConstantLoader:
     """Gives constants the next place in the ring of their memory, and their bytes one in DRAM."""
 
-    def __init__(self, config: HardwareConfig, dram: DramMap, *, apart: bool = False) -> None:
-        """apart: words of PAR are grouped by form, so that LOADs of a form are of neighbours."""
-        self._config, self._dram = config, dram
+    def __init__(
+        self, config: HardwareConfig, dram: DramMap, *, apart: bool = False, cut: bool = False
+    ) -> None:
+        """apart: words of PAR are grouped by form, so that LOADs of a form are of neighbours.
+
+        cut: no LOAD takes long, so that others which become urgent meanwhile need not wait for it.
+        """
+        self._config, self._dram, self._cut = config, dram, cut
         self._kept: dict[tuple[Memory, int, int, int], Grant] = {}
         self._rings = {
             memory: Ring(config, memory)
@@ -139,18 +149,27 @@ class ConstantLoader:
         # Taps of windows are read in groups.
         step = TAP_GROUP if memory is Memory.TAP and array.shape[1] % TAP_GROUP == 0 else 1
         grant = self._kept[part.key] = part.ring.take(part.room, layer.name, step)
+        most = self._most_words(part)
         loads = [
             Load(
                 memory=memory,
                 sram_address=(grant.start + part.first + start) % self._config.depth(memory),
                 dram_address=part.address + start * part.size,
-                count_x=min(MOST, part.words - start),
+                count_x=min(most, part.words - start),
                 nibbles=part.short,
                 gap=int(part.same),
             )
-            for start in range(0, part.words, MOST)
+            for start in range(0, part.words, most)
         ]
         return grant, loads
+
+    def _most_words(self, part: "_Words") -> int:
+        """Words of one LOAD."""
+        if not self._cut:
+            return MOST
+        beats = -(-part.size // self._config.bus_bytes) * self._config.dram.beat_interval_cycles
+        pieces = -(-part.words * beats // PIECE_CYCLES)
+        return min(MOST, -(-part.words // pieces))
 
     def there(
         self, arrays: Mapping[str, NDArray[np.generic]], layer: LoweredLayer, rows: int

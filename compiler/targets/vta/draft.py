@@ -99,7 +99,10 @@ def make_draft(
     activations: Mapping[str, Activation],
     overlap: Overlap,
     timing: Timing,
+    *,
+    cut: bool = False,
 ) -> Draft:
+    """The program of a plan.  cut: as of ``ConstantLoader``."""
     config, ends = planner.config, planner.ends
     require_size(plan.layers, config)
     dram = DramMap(config)
@@ -115,7 +118,7 @@ def make_draft(
     addresses |= {
         name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
     }
-    builder = _built(planner, plan, dram, addresses, activations)
+    builder = _built(planner, plan, dram, addresses, activations, cut=cut)
     dram = builder.dram
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
@@ -142,6 +145,8 @@ def _built(
     dram: DramMap,
     addresses: Mapping[str, int],
     activations: Mapping[str, Activation],
+    *,
+    cut: bool,
 ) -> Builder:
     """The operations of all layers; where DRAM sets the pace and most parameters have a short form,
     with parameters kept apart by their forms, if there is room.
@@ -149,7 +154,8 @@ def _built(
     for apart in (planner.parts_parameters, False):
         # One that does not fit leaves no constants behind.
         own = dram.copy(dram.size)
-        builder = Builder(planner.config, plan, own, addresses, planner.schedules, apart=apart)
+        given = planner.config, plan, own, addresses, planner.schedules
+        builder = Builder(*given, apart=apart, cut=cut)
         try:
             _add_layers(builder, planner, activations)
         except DoesNotFitError:

@@ -50,10 +50,11 @@ class LayerBuilder:
         schedules: Schedules,
         *,
         apart: bool = False,
+        cut: bool = False,
     ) -> None:
         """``places``: DRAM address of every activation that stays in DRAM, by name.
 
-        apart: as of ``ConstantLoader``.
+        apart, cut: as of ``ConstantLoader``.
         """
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
         self.scheduled = tuple(
@@ -62,7 +63,7 @@ class LayerBuilder:
         self.operations: list[UnitOperation] = []
         self.in_order: list[range] = []
         """Groups of operations whose LOAD and GEMM instructions keep their order."""
-        self._loader = ConstantLoader(config, dram, apart=apart)
+        self._loader = ConstantLoader(config, dram, apart=apart, cut=cut)
         self._tiles = 0
 
     def load_input(self, source: Activation, layer: int) -> None:
@@ -238,7 +239,11 @@ class LayerBuilder:
         """First word of the parameters of rows ``name``, which ``nest`` makes or reads."""
         made = nest.match.nest
         if not run.rooms[name].ring.holds(run.rooms[name]):
-            assert made.name == name, "rows are read before parameters of channels come"
+            if made.name != name:
+                raise DoesNotFitError(
+                    f"layer {run.layer.name!r}: par scratchpad: parameters of rows have gone "
+                    "before they are read; use a configuration with a deeper PAR"
+                )
             run.rooms[name] = self._loader.room(prod(made.target.buffer.shape[:-1]), run.layer)
         return run.rooms[name].start
 

@@ -34,6 +34,9 @@ __all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]
 FLAGS = "eager", "apart"
 """Fields of ``Placing`` that are so by a record's own entry."""
 
+GRAIN_FLAGS = "by_rows", "by_channels", "planes"
+"""Fields of ``Grain`` that are so by a layer's own entry."""
+
 PlanRecord = Mapping[str, object]
 PlanRecords = MutableMapping[str, PlanRecord]
 """By ``plan_key``."""
@@ -83,8 +86,7 @@ def _entry(choice: Choice) -> dict[str, object]:
             pass
     if choice.grain != COARSE:
         entry["parts"] = choice.grain.parts
-        if choice.grain.by_rows:
-            entry["by_rows"] = True
+        entry |= {name: True for name in GRAIN_FLAGS if getattr(choice.grain, name)}
         if choice.grain.tiles != COARSE.tiles:
             entry["tiles"] = choice.grain.tiles
     return entry

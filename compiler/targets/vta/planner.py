@@ -178,6 +178,7 @@ class Planner:
             yield from (choice for choice in turned if choice is not None)
             if count == 1:
                 yield from chooser.ways.larger(first, gone)
+                yield from chooser.ways.planes(first, gone)
 
     def plan(self, gone: frozenset[str], price: float = 0.0) -> Plan:
         """With the activations ``gone`` in DRAM, or on chip a few rows at a time.

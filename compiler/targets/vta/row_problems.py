@@ -14,6 +14,7 @@ from ...graph.operators.movement import Reshape
 
 __all__ = [
     "ROW_PARTS",
+    "STRIP_PARTS",
     "is_softmaxed",
     "lane_fill",
     "longest_row",
@@ -23,6 +24,9 @@ __all__ = [
 
 ROW_PARTS = 4
 """Rows of a tile have at most this part of PAR, twice: for the largest of each, and its sum."""
+
+STRIP_PARTS = 8
+"""As ``ROW_PARTS``, in a strip: PAR holds the parameters of other layers too."""
 
 NEEDS = {
     RowSoftmax: "softmax needs",

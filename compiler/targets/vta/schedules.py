@@ -30,7 +30,9 @@ from .read_nests import BYTE, HIGH, LOW, read_nests
 
 __all__ = [
     "AXES",
+    "CHANNELS",
     "COARSE",
+    "PLANES",
     "TILES",
     "Grain",
     "Limits",
@@ -82,16 +84,24 @@ class Grain:
     others go on; but each costs its latency.
 
     parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
-    which suits windows of rows; else all rows of some channels.  tiles: a layer is cut into at
-    least, if it can be.
+    which suits windows of rows.  by_channels: they may have some channels where a layer has no sums
+    too, as those with sums may.  planes: they have all pixels of these channels, if sums fit in a
+    bank.  tiles: a layer is cut into at least, if it can be.
     """
 
     parts: int = 1
     by_rows: bool = False
+    by_channels: bool = False
+    planes: bool = False
     tiles: int = TILES
 
 
 COARSE = Grain()
+CHANNELS = Grain(by_channels=True)
+"""Tiles of some rows of some channels, whatever the layer."""
+
+PLANES = Grain(by_channels=True, planes=True)
+"""Tiles of layers that overlap channel by channel."""
 
 
 @frozen
@@ -206,7 +216,7 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
             f"{limits.acc_words} available; use a configuration with a deeper ACC"
         )
     blocks = divisors(extents["c"])
-    if not has_sums and (kernel.is_far or grain.by_rows):
+    if not has_sums and (kernel.is_far or grain.by_rows or not grain.by_channels):
         blocks = [1 if kernel.is_far else extents["c"]]
     if kernel.by_rows:
         blocks = [extents["c"]]
@@ -216,9 +226,12 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
         # Rows outside would load all taps again for each tile.
         most = limits.tap_words // kernel.refs["taps"].buffer.shape[1]
         blocks = [each for each in divisors(extents["c"]) if each <= max(1, most)]
-        grain = replace(grain, by_rows=False)
+        grain = replace(grain, by_rows=False, by_channels=False, planes=False)
     columns = [extents["x"]] if slides(kernel) and not has_sums else divisors(extents["x"])
-    sizes = _tile(extents, reduced, limits, blocks, columns, grain, has_sums=has_sums)
+    rows, pixels = divisors(extents["y"]), extents["y"] * extents["x"]
+    if grain.planes and not kernel.by_rows and (pixels <= limits.acc_words or not has_sums):
+        rows, columns = [extents["y"]], [extents["x"]]
+    sizes = _tile(extents, reduced, limits, (blocks, rows, columns), grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
     return Tiling(sizes, outer, depth, apart=kernel.apart)
 
@@ -296,8 +309,7 @@ def _tile(
     extents: Mapping[str, int],
     reduced: int,
     limits: Limits,
-    blocks: Sequence[int],
-    columns: Sequence[int],
+    choices: tuple[Sequence[int], Sequence[int], Sequence[int]],
     grain: Grain,
     *,
     has_sums: bool,
@@ -305,7 +317,7 @@ def _tile(
     """Inner extents of c, y, x: the largest tile within the limits; of equals, the widest rows, or
     by rows the one of most channels.
 
-    blocks, columns: extents of c and x to choose from.
+    choices: extents of c, y and x to choose from.
     """
     total = extents["c"] * extents["y"] * extents["x"]
     wanted = max(1, total // (grain.tiles * grain.parts))
@@ -313,7 +325,7 @@ def _tile(
         wanted = min(limits.acc_words, wanted)
     best, best_key = None, None
     above: dict[str, int] | None = None
-    for c, y, x in product(blocks, divisors(extents["y"]), columns):
+    for c, y, x in product(*choices):
         words = c * y * x
         if has_sums and (words > limits.acc_words or c * reduced > limits.wgt_words):
             continue
@@ -324,5 +336,7 @@ def _tile(
         if best_key is None or key > best_key:
             best, best_key = {"c": c, "y": y, "x": x}, key
     assert best is not None, "a tile of one word fits"
-    # Rows of a prime length are cut into words, or not at all.
-    return above if above and FAR * prod(best.values()) < wanted else best
+    # Rows of a prime length are cut into words, or not at all; but what overlaps channel by channel
+    # has tiles of one block, where the number of blocks is prime.
+    is_far = FAR * prod(best.values()) < wanted and not grain.planes
+    return above if above and is_far else best

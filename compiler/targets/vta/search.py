@@ -6,10 +6,12 @@ from itertools import islice
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.frozen import replace
-from dovetail.isa.memories import Unit
+from dovetail.isa.instructions import Load
+from dovetail.isa.memories import Memory, Unit
 
 from ...options import Overlap
 from .choice import Change, Choice
+from .constant_loads import PIECE_CYCLES
 from .deepen import deepest
 from .draft import Draft, make_draft
 from .last_changes import FEW_INSTRUCTIONS, without_waits
@@ -61,7 +63,9 @@ WORSE = 1.1
 """Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
 
 NEAR = 1.06
-"""A long program with so many cycles over those of its roof is near enough."""
+"""A long program with so many cycles over those of its roof is near enough; and no program of so
+many is tried with LOADs that are cut.
+"""
 
 
 def fastest(
@@ -87,15 +91,21 @@ def fastest(
     seen = {first.plan.key}
 
     def better(plan: Plan) -> Draft:
-        if plan.key in seen:
-            return best
-        seen.add(plan.key)
-        other = make_draft(planner, plan, activations, overlap, timing)
-        other = _with_short_layers(other, planner, activations, timing)
-        return min(best, other, key=_cycles)
+        found, plans = best, [plan]
+        if not _is_near(best, planner):
+            with suppress(NoRoomError):
+                plans.append(planner.built(planner.chooser.by_channels(plan.choices), plan.gone))
+        for each in plans:
+            if each.key not in seen:
+                seen.add(each.key)
+                other = make_draft(planner, each, activations, overlap, timing)
+                other = _with_short_layers(other, planner, activations, timing)
+                found = min(found, other, key=_cycles)
+        return found
 
     if len(first.builder.operations) <= MANY_OPERATIONS:
-        best = better(planner.best(edges=True))
+        for plan in (first.plan, planner.best(edges=True)):
+            best = better(plan)
     count = len(best.builder.operations)
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
@@ -117,6 +127,7 @@ def fastest(
         found = found if _is_long(found) else _placed(found, planner, activations, timing)
         found = _deepened(found, planner, activations, timing)
         found = _block_by_block(found, planner, activations, timing)
+    found = _with_loads_cut(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
         if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
@@ -207,6 +218,23 @@ def _deepened(
     if plan.key in (start.key, other.plan.key):
         return best
     return min(best, make_draft(planner, plan, activations, Overlap.LAYERS, timing), key=_cycles)
+
+
+def _with_loads_cut(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program in which no LOAD of constants takes long."""
+    loads = (
+        end - start
+        for each, (start, end) in zip(best.program, best.expected, strict=True)
+        if isinstance(each, Load) and each.memory is Memory.WGT
+    )
+    near = best.cycles <= NEAR * planner.roof.cycles
+    if near or max(loads, default=0) <= PIECE_CYCLES:
+        return best
+    overlap = Overlap.LAYERS
+    other = make_draft(planner, best.plan, activations, overlap, timing, cut=True)
+    return min(best, other, key=_cycles)
 
 
 def _cycles_of(draft: Draft, choice: Choice) -> int:

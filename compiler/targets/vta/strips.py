@@ -13,7 +13,8 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .model import unit_cycles
-from .nest import Ref, Total
+from .nest import Kernel, Ref, Total
+from .row_problems import STRIP_PARTS
 from .rows import RowRing
 from .schedules import Grain, Tiling
 from .stream import StreamedLayer
@@ -26,6 +27,7 @@ CONSTANTS = {
     "taps": Memory.TAP,
     "bias": Memory.PAR,
     "add_bias": Memory.PAR,
+    "row_bias": Memory.PAR,
     "table": Memory.TAB,
 }
 """Constants that stay on chip while a cascade runs."""
@@ -57,8 +59,10 @@ class Stripes:
     """Words of each memory for constants."""
     part: tuple[Memory, int] | None
     """Words of WGT or TAP for one block of output channels."""
-    has_sums: bool
-    """True if it has sums in ACC."""
+    most_pixels: int | None
+    """Pixels of a tile of as few channels as may be; None where it has no sums in ACC."""
+    row_words: int
+    """Words of PAR for parameters of rows that it makes."""
     turns: str | None
     """The activation whose rows it may read in any order, since each of its taps has a word."""
 
@@ -77,7 +81,7 @@ class Stripes:
 def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
     """``layer`` by rows; None when it cannot be cut so, or waits for all of another activation."""
     kernel = layer.kernel
-    if layer.stored is not None or kernel.by_rows:
+    if layer.stored is not None or (kernel.by_rows and not _keeps_to_rows(layer)):
         return None
     if not all(_may_be_cut(x, config) for x in (*layer.inputs, layer.output)):
         return None
@@ -99,9 +103,33 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
             constants[memory] = constants.get(memory, 0) + array.size // lanes
             if name in PARTS:
                 part = memory, array[0].size // lanes
-    has_sums = any(ref.buffer.scope is Scope.ACC for ref in kernel.refs.values())
-    turns = _turns(layer, reads)
-    return Stripes(layer, reads, unit_cycles(kernel, config), constants, part, has_sums, turns)
+    pixels = _most_pixels(kernel, config)
+    if pixels == 0:
+        return None
+    row_words = sum(nest.makes_row for nest in kernel.nests) * (pixels or 0)
+    busy, turns = unit_cycles(kernel, config), _turns(layer, reads)
+    return Stripes(layer, reads, busy, constants, part, pixels, row_words, turns)
+
+
+def _keeps_to_rows(layer: LoweredLayer) -> bool:
+    """True if what a layer of rows computes before its result is in ACC and PAR, and its constants
+    are its own: so no other place moves with that of the result.
+    """
+    targets = (nest.target.buffer for nest in layer.kernel.nests)
+    inside = all(each.scope is not Scope.ACT or each.name == layer.output.name for each in targets)
+    return inside and layer.given is None
+
+
+def _most_pixels(kernel: Kernel, config: HardwareConfig) -> int | None:
+    """Pixels of a tile whose sums fit in a bank of ACC, and the parameters of rows in their part of
+    PAR; None where it has neither.
+    """
+    if all(ref.buffer.scope is not Scope.ACC for ref in kernel.refs.values()):
+        return None
+    words = config.bank_words(Memory.ACC)
+    if not kernel.by_rows:
+        return words
+    return min(words // kernel.extents["c"], config.par_depth // STRIP_PARTS)
 
 
 def _may_be_cut(x: Activation, config: HardwareConfig) -> bool:
@@ -166,12 +194,14 @@ def _tile(
     kernel, extents = each.layer.kernel, each.layer.kernel.extents
     # Of a result that is wider than its loop, each iteration makes several columns.
     width = extents["x"]
-    if each.has_sums:
-        most = config.bank_words(Memory.ACC)
+    if each.most_pixels is not None:
+        most = each.most_pixels
     else:
         folded = prod(extents[name] for name in kernel.nests[-1].reduction if name in extents)
         most = max(FOLDED_ITERATIONS // max(folded, 1), rows * width)
     x = max(d for d in range(1, width + 1) if width % d == 0 and d * rows <= most)
+    if kernel.by_rows:
+        return {"c": extents["c"], "y": rows, "x": x}
     blocks = 1 if kernel.is_far or _uneven(each, rings) else max(1, most // (rows * x))
     if each.part:
         blocks = min(blocks, config.depth(each.part[0]) // 2 // each.part[1])

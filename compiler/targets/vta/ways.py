@@ -18,7 +18,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .schedules import COARSE, Grain, default_tiling, has_own_taps
+from .schedules import CHANNELS, COARSE, PLANES, Grain, default_tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -76,7 +76,7 @@ class LayerWays:
 
         edges: count the time in which one layer waits for the data of the one before, and a cascade
         for constants that come again and for the rows of low images; and run channel by channel
-        layers that then overlap, and those of more taps than TAP has words.
+        what is all on chip, so that layers overlap, and layers of more taps than TAP has words.
 
         sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
         """
@@ -152,7 +152,8 @@ class LayerWays:
         last = first + count - 1
         whole = self._whole[first]
         if count == 1 and not self._names[first] & gone and whole is not None:
-            for grain in (COARSE, *GRAINS):
+            plain = self.plain(first) if self._waits else COARSE
+            for grain in (plain, *(self.grained(first, grain) for grain in GRAINS)):
                 yield Choice(first, 1, *whole, None, grain)
         elif count == 1:
             for depth in sorted({self._depth, 1}, reverse=True):
@@ -176,12 +177,29 @@ class LayerWays:
             return None
         return replace(choice, cycles=sized.cycles, dram=sized.dram, how=sized)
 
+    def planes(self, number: int, gone: frozenset[str]) -> Iterator[Choice]:
+        """The way to run a layer that is all on chip with all pixels of some channels at a time."""
+        whole = self.whole(number, gone)
+        if whole is not None:
+            yield Choice(number, 1, *whole, None, PLANES)
+
     def larger(self, number: int, gone: frozenset[str]) -> Iterator[Choice]:
         """Ways to run a layer that is all on chip in fewer instructions."""
         whole = self.whole(number, gone)
         if whole is not None:
             for grain in LARGER:
                 yield Choice(number, 1, *whole, None, grain)
+
+    def grained(self, number: int, grain: Grain) -> Grain:
+        """``grain`` as a layer that is all on chip has it: where waits count, by channels too."""
+        if grain == COARSE:
+            return PLANES if self._waits else COARSE
+        by_channels = self._waits and not grain.by_rows and self.plain(number).by_channels
+        return replace(grain, by_channels=by_channels)
+
+    def plain(self, number: int) -> Grain:
+        """The grain of a layer that is all on chip in tiles of some rows of some channels."""
+        return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
@@ -213,7 +231,7 @@ class LayerWays:
         whole = self._whole[number]
         touched = self._names[number] & gone
         if not touched and whole is not None:
-            return Choice(number, 1, *whole, None)
+            return Choice(number, 1, *whole, None, self.grained(number, COARSE))
         key = number, number, touched, room, price
         found = self._best.get(key)
         if found is None:
@@ -268,7 +286,7 @@ class LayerWays:
         """Tiles along the channels of a layer that is all on chip."""
         if number not in self._tiled:
             kernel = self.layers[number].kernel
-            sizes = default_tiling(kernel, limits_of(self.config)).sizes
+            sizes = default_tiling(kernel, limits_of(self.config), grain=PLANES).sizes
             self._tiled[number] = kernel.extents["c"] // sizes["c"]
         return self._tiled[number]
 

@@ -1,10 +1,17 @@
-"""Placement of constants in DRAM."""
+"""Placement of constants in DRAM, and LOADs of them."""
 
 import numpy as np
+import pytest
 
+from dovetail.compiler.targets.vta.constant_loads import PIECE_CYCLES, ConstantLoader
 from dovetail.compiler.targets.vta.constants import DramMap
+from dovetail.isa.configs import find_config
+from dovetail.isa.footprint import dram_rows
+from dovetail.isa.memories import Memory
+from tests.end_to_end.models import Network
 
 from .programs import TINY
+from .test_stream import lowered
 
 
 def test_constants_lie_aligned_and_apart() -> None:
@@ -24,3 +31,21 @@ def test_equal_constants_share_their_place() -> None:
     dram = DramMap(TINY)
     first, other, again = (dram.add(np.full(8, value, np.int8)) for value in (1, 2, 1))
     assert first == again != other
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_no_load_takes_long_where_that_is_asked_for(*, cut: bool) -> None:
+    net, config = Network(np.random.default_rng(0)), find_config("zynq7020")
+    ((layer,), _) = lowered(net.model(net.conv(net.input(4, 5, 5), 4)))
+    weights = np.arange(100 * 256).reshape(10, 10, 1, 1, 16, 16).astype(np.int8)
+    dram = DramMap(config)
+    grant, loads = ConstantLoader(config, dram, cut=cut).load("weights", weights, layer)
+    beats = [each.count_x * config.word_bytes(Memory.WGT) // config.bus_bytes for each in loads]
+    assert (max(beats) <= PIECE_CYCLES) == cut
+    assert max(beats) - min(beats) < max(beats) / 2, "none is short"
+    image = np.frombuffer(dram.image(), np.int8)
+    assert loads[0].sram_address == grant.start
+    words = [image[a : a + size] for each in loads for a, size in dram_rows(each, config)]
+    assert np.array_equal(np.concatenate(words), weights.ravel())
+    ends = np.cumsum([each.count_x for each in loads])
+    assert [each.sram_address for each in loads[1:]] == [grant.start + end for end in ends[:-1]]

@@ -33,8 +33,8 @@ def compiled(pieces: int, effort: float) -> tuple[int, int]:
     """Programs that were made, and the cycles of those taken."""
     drafts: list[Draft] = []
 
-    def counted(*given: object) -> Draft:
-        drafts.append(make_draft(*given))  # type: ignore[arg-type]
+    def counted(*given: object, **named: object) -> Draft:
+        drafts.append(make_draft(*given, **named))  # type: ignore[arg-type]
         return drafts[-1]
 
     with pytest.MonkeyPatch.context() as patch:

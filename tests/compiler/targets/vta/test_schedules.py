@@ -27,6 +27,7 @@ from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.read_nests import read_nests
 from dovetail.compiler.targets.vta.schedules import (
     AXES,
+    PLANES,
     Grain,
     Limits,
     Schedules,
@@ -40,7 +41,7 @@ from tests.end_to_end.models import Network as Images
 from ...graph.graphs import convolution, image_builder
 from ...schedule.steps.steps import schedules
 from .layers.layers import Network, from_blocked, lower_graph, networks
-from .test_stream import lowered
+from .test_stream import LANES, lowered
 
 TAPS = 1000
 """Words of TAP for a tile: enough for all taps of these layers."""
@@ -258,3 +259,15 @@ def test_tiles_have_some_channels_where_tap_has_no_room_for_all_taps(grain: Grai
     assert tiling.outer[0] == "c", "rows outside would load all taps for each tile"
     whole = default_tiling(layer.kernel, Limits(64, 64, blocks * words), 2, grain)
     assert whole.outer == (("y", "x", "c") if grain.by_rows else AXES)
+
+
+@pytest.mark.parametrize(("blocks", "tile"), [(10, 2), (37, 1)])
+def test_tiles_of_what_overlaps_channel_by_channel_have_all_pixels(blocks: int, tile: int) -> None:
+    net = Images(np.random.default_rng(0))
+    ((layer,), _) = lowered(net.model(net.conv(net.input(3, 6, 6), blocks * LANES, (1, 1))))
+    limits = Limits(2048, 2048, TAPS)
+    sizes = default_tiling(layer.kernel, limits, grain=PLANES).sizes
+    assert [sizes[axis] for axis in AXES] == [tile, 6, 6]
+    assert dict(default_tiling(layer.kernel, limits).sizes) != dict(sizes)
+    small = default_tiling(layer.kernel, Limits(35, 2048, TAPS), grain=PLANES).sizes
+    assert prod(small[axis] for axis in AXES) <= 35
