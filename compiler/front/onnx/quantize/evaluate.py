@@ -259,7 +259,7 @@ KERNELS: dict[str, Callable[..., Array]] = {
 
 SLOW = frozenset((
     "AveragePool", "Col2Im", "ConvTranspose", "DeformConv", "GatherND", "GlobalMaxPool",
-    "GridSample", "LpPool", "LRN", "MaxPool", "MaxUnpool", "NonMaxSuppression", "Resize",
+    "GridSample", "Loop", "LpPool", "LRN", "MaxPool", "MaxUnpool", "NonMaxSuppression", "Resize",
     "RoiAlign", "STFT", "ScatterElements", "ScatterND", "Upsample",
 ))  # fmt: skip
 """Operators whose reference implementation takes microseconds for each element."""
