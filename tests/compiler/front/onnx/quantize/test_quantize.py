@@ -379,6 +379,23 @@ def test_samples_may_be_of_other_types_and_have_more_arrays() -> None:
     assert quantize_model(rows(), others).model == wanted
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "most"}, "method 'most'; required one of minmax, percentile, entropy, mse"),
+        ({"keep": "conv"}, "keep is str; required a set of nodes' names"),
+        ({"weight_bits": 2}, "weights of 2 bits; required 4 or 8"),
+        ({"weight_bits": 4, "per_channel": False}, "leave per_channel set"),
+        ({"samples": 0}, "0 samples; required at least 1"),
+        ({"held": 0}, "0 held samples; required at least 1"),
+        ({"percentile": 50}, "percentile 50; required above 50"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        QuantizeOptions(**given)
+
+
 def test_a_path_is_not_a_model() -> None:
     path: Any = "model.onnx"
     with pytest.raises(ModelError, match=r"the model is str; required what onnx\.load gives"):
