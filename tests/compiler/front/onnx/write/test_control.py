@@ -6,8 +6,14 @@ import onnxruntime
 import pytest
 
 from dovetail.compiler.front.onnx.source import SourceModel
-from dovetail.compiler.front.onnx.write import write_model
+from dovetail.compiler.front.onnx.write import onnx_model, write_model
+from dovetail.compiler.graph.interpreter import run
 from tests.compiler.targets.cpu.executor.test_loops import numbers, parsed, scan
+
+pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
+
+from dovetail.compiler.front.tflite.source import TfliteModel
+from tests.compiler.front.tflite.test_control import looping
 
 LOOPS = {
     "nested": """
@@ -69,3 +75,18 @@ def test_loops_are_written_with_what_they_read(name: str) -> None:
 def test_slices_are_taken_and_collected_in_their_directions(backward: int, reversed_: int) -> None:
     ways = f", scan_input_directions = [{backward}], scan_output_directions = [{reversed_}]"
     check(scan(7, ways))
+
+
+@pytest.mark.parametrize("least", [0, 3, 9])
+def test_a_while_of_tensorflow_lite_becomes_a_loop(least: int) -> None:
+    source = TfliteModel.of(looping())
+    again = onnx_model(source)
+    onnx.checker.check_model(again, full_check=True)
+    names = [each.name for each in source.inputs]
+    given = np.asarray(least, np.int32), np.arange(3, dtype=np.float32)
+    inputs = dict(zip(names, given, strict=True))
+    found = onnxruntime.InferenceSession(again.SerializeToString()).run(None, inputs)
+    wanted = run(source.to_graph().graph, inputs)
+    assert len(found) == len(source.outputs)
+    for each, own in zip(source.outputs, found, strict=True):
+        np.testing.assert_array_equal(own, wanted[each.name])
