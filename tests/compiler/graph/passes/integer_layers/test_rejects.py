@@ -39,10 +39,12 @@ def conv_model(
     return b.build({"x": ("int8", shape)}, y)
 
 
-def transposed(**attributes: Any) -> onnx.ModelProto:
-    """One transposed convolution."""
+def transposed(scales: int = 0, axis: int = 0, **attributes: Any) -> onnx.ModelProto:
+    """One transposed convolution; its weights have one scale, or some along an axis."""
     b = ModelBuilder()
-    w = b.dequantize(b.constant(np.ones((3, 4, 3, 3), np.int8)), 0.01, np.int8(0))
+    many = [np.full(scales, 0.01), np.zeros(scales, np.int8)] if scales else [0.01, np.int8(0)]
+    along = {"axis": axis} if scales else {}
+    w = b.dequantize(b.constant(np.ones((3, 4, 3, 3), np.int8)), *many, **along)
     y = b.node("ConvTranspose", [b.dequantize("x", *X), w], **attributes)
     return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
 
@@ -139,6 +141,11 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         lambda: conv_model(bias=np.zeros(4, np.int32), bias_scale=0.7),
         r"bias scale 0.69\d+ is not the product",
     ),
+    (
+        lambda: transposed(3, 0),
+        r"\(ConvTranspose\).*: 3 weight scales along axis 0; required one, or 4 along axis 1",
+    ),
+    (lambda: transposed(3, 2), "3 weight scales along axis 2; required one, or 4"),
     (lambda: conv_model(shape=(4, 3, 8, 8)), r"input 'x' has batch 4; required 1"),
     (
         lambda: one_node("GRU", *[np.ones((1, 24, 8), F32)] * 2, shape=(1, 1, 8), hidden_size=8),
