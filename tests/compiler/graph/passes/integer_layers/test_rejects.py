@@ -58,6 +58,19 @@ def one_node(
     return b.build({"x": ("int8", shape)}, b.quantize(b.node(kind, inputs, **attributes), *Y))
 
 
+def chain(*steps: tuple[str, np.ndarray]) -> onnx.ModelProto:
+    """Nodes between DequantizeLinear and QuantizeLinear, each with a constant."""
+    b = ModelBuilder()
+    y = b.dequantize("x", *X)
+    for kind, constant in steps:
+        y = b.node(kind, [y, b.constant(constant)])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def ramp(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype=F32).reshape(shape)
+
+
 def float_model() -> onnx.ModelProto:
     b = ModelBuilder()
     y = b.node("Conv", ["x", b.constant(np.ones((4, 3, 3, 3), F32))])
@@ -146,6 +159,28 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         r"\(ConvTranspose\).*: 3 weight scales along axis 0; required one, or 4 along axis 1",
     ),
     (lambda: transposed(3, 2), "3 weight scales along axis 2; required one, or 4"),
+    (
+        lambda: chain(("Mul", ramp(3, 1, 1)), ("Add", ramp(8, 1))),
+        r"constants along axes \{1, 2\}; required one axis of channels",
+    ),
+    (lambda: chain(("Mul", ramp(8, 1))), r"a constant along axis \{2\}; required that of the chan"),
+    (lambda: chain(("Mul", ramp(1, 1, 3, 1, 1))), "a constant of more dimensions than the tensor"),
+    (
+        lambda: chain(("ReduceSum", np.array([2, 3])), ("Div", np.array(5, F32))),
+        "a sum divided by other than the number of its elements",
+    ),
+    (
+        lambda: one_node("Gather", np.array([0, 2]), axis=0),
+        r"picks \[2\] of dimension 0 of \[1, 3, 8, 6\]; required whole rows or columns",
+    ),
+    (
+        lambda: one_node("Slice", np.array([0]), np.array([0]), np.array([2])),
+        "nothing is left; required some elements",
+    ),
+    (
+        lambda: one_node("Pad", np.array([0, 0, 1, 0, 0, 0, 1, 0]), np.array(0.3333, F32)),
+        r"the border 0\.333\d* is not a value of its input's quantisation \(scale 0\.05",
+    ),
     (lambda: conv_model(shape=(4, 3, 8, 8)), r"input 'x' has batch 4; required 1"),
     (
         lambda: one_node("GRU", *[np.ones((1, 24, 8), F32)] * 2, shape=(1, 1, 8), hidden_size=8),
