@@ -1,5 +1,5 @@
-"""What the backend of ``torch.compile`` does with a graph's inputs and results, by a small stand-in
-for torch and a model of ONNX in place of the exported program.
+"""Inputs and results of graphs that the backend of ``torch.compile`` gets, by a small stand-in for
+torch, and a model of ONNX in place of the exported program.
 """
 
 from types import SimpleNamespace
