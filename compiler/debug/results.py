@@ -1,9 +1,13 @@
 """One result of a VECTOR instruction: where it comes from, and its sum before it was finished."""
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.isa.footprint import (
+    column_elements,
     element_words,
     is_window,
     nest,
@@ -27,8 +31,8 @@ class Result:
 
     tensor: its number.  row, column, channel: of the element; block: of its word, among those of
     the root; lane.  totals: of all lanes before the finish.  source: the first ACC or ACT word that
-    it folds, of those of a window the instruction's.  rows, columns: of all elements that the
-    instruction writes.  par: its word of PAR.  before: position of the run just before it was
+    it folds, of those of a window the instruction's.  products: words of ACT and TAP that are
+    multiplied for it.  par: its word of PAR.  before: position of the run just before it was
     written.  spills: whether the instruction writes places that its tensor has not.
     """
 
@@ -42,8 +46,7 @@ class Result:
     lane: int
     totals: NDArray[np.int64]
     source: int
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
+    products: tuple[tuple[int, int], ...]
     par: int
     before: int
     spills: bool
@@ -76,14 +79,19 @@ def result_of(session: Session, finding: Finding, vector: Vector) -> Result | No
     words = element_words(vector, config)
     held = state.act if vector.source is Memory.ACT else state.acc
     values = held[words].astype(np.int32)
+    products: Iterable[tuple[Any, Any]] = ()
     if is_window(vector):
-        totals = window_sums(values, vector, state.tap[window_taps(vector, config)])
+        factors = window_taps(vector, config)
+        totals = window_sums(values, vector, state.tap[factors])
         source = int(words[0])
+        products = _window(vector, words, factors, number)
     else:
         taps = None
         if vector.fold is Fold.MAC and vector.multiplier is Multiplier.TAP:
             where = nest(vector.tap_address, vector.extent, vector.tap_stride, config.tap_depth)
             taps = state.tap[where].reshape(len(places), -1, config.block)
+            pairs = (each.reshape(len(places), -1)[number] for each in (words, where))
+            products = zip(*pairs, strict=True)
         totals = fold(values.reshape(len(places), -1, config.block), vector, taps)
         source = int(words.reshape(len(places), -1)[number, 0])
     par = nest(vector.par_address, outer, vector.par_stride, config.par_depth)[number]
@@ -106,9 +114,22 @@ def result_of(session: Session, finding: Finding, vector: Vector) -> Result | No
         finding.lane,
         totals[number].astype(np.int64),
         source,
-        tuple(np.unique(elements.row[elements.known]).tolist()),
-        tuple(np.unique(elements.column[elements.known]).tolist()),
+        tuple((int(act), int(tap)) for act, tap in products),
         int(par),
         finding.position - 1,
         not bool(inside.all()),
     )
+
+
+def _window(
+    vector: Vector, words: NDArray[np.int64], taps: NDArray[np.int64], number: int
+) -> Iterator[tuple[int, int]]:
+    """Words of ACT and TAP of the window of result ``number``: three columns, each with a tap."""
+    levels, column = vector.reduction_levels, column_elements(vector)
+    groups, run = (*vector.extent, 1)[levels], int(np.prod(vector.extent[: levels + 1]))
+    of, group = divmod(number, groups)
+    last = (group + 1) * (run // column // groups) - 1
+    for tap, at in enumerate(range(last - 2, last + 1)):
+        if at >= 0:
+            mine = slice(of * run + at * column, of * run + (at + 1) * column)
+            yield from zip(words[mine].tolist(), taps[mine, tap].tolist(), strict=True)

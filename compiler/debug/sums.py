@@ -17,7 +17,7 @@ from ..graph.ir import Node
 from ..graph.operators.integer.products import Conv2d
 from .expected import Reference
 from .results import Result
-from .taps import one_constant, tap_cause
+from .taps import kernel_taps, one_constant, tap_cause
 
 __all__ = ["reads_all_sums", "sum_cause"]
 
@@ -257,37 +257,7 @@ class _Products:
         return int(self.values[row, column, channel]) if inside else self.operator.zero_point
 
     def _taps(self, place: Ints) -> Iterator[tuple[int, tuple[int, int, int, int, int]]]:
-        return _taps(self.layout, place, self.operator, self.result, self.weights.shape[:2])
-
-
-def _taps(
-    layout: TensorLayout, place: Ints, operator: Conv2d, result: Result, kernel: tuple[int, ...]
-) -> Iterator[tuple[int, tuple[int, int, int, int, int]]]:
-    """For each lane of an ACT word with a channel: row, column, channel, and row and column of the
-    kernel that meet it for ``result``; -1 where none does.
-    """
-    elements = layout.elements(*(np.array([each]) for each in place))
-    for lane in range(layout.lanes):
-        row, column, channel = (
-            int(each[0, lane]) for each in (elements.row, elements.column, elements.channel)
-        )
-        if channel < 0:
-            continue
-        taps = []
-        for at, of, stride, pad, dilation, size in zip(
-            (row, column),
-            (result.row, result.column),
-            operator.strides,
-            operator.pads[:2],
-            operator.dilations,
-            kernel,
-            strict=True,
-        ):
-            tap, rest = divmod(at - (of * stride - pad), dilation)
-            taps.append(tap if not rest and 0 <= tap < size else -1)
-        if min(taps) < 0:
-            taps = [-1, -1]
-        yield lane, (row, column, channel, taps[0], taps[1])
+        return kernel_taps(self.layout, place, self.operator, self.result, self.weights.shape[:2])
 
 
 def _weight_cause(

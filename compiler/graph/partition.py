@@ -27,11 +27,12 @@ FEW = 3
 class Refusal:
     """Why an accelerator does not run a node.
 
-    origin: the model's node; None for what concerns none.
+    origin: the model's node; None for what concerns none.  output: of the piece that it concerns.
     """
 
     reason: str
     origin: str | None = None
+    output: str | None = None
 
 
 @frozen

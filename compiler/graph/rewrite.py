@@ -165,7 +165,9 @@ def _near(graph: Graph, node: Node, reach: int) -> set[str]:
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    if node.output not in names and names.keys().isdisjoint(node.inputs):
+    if names.keys().isdisjoint((*node.inputs, *node.outputs)):
         return node
-    inputs = tuple(names.get(name, name) for name in node.inputs)
-    return replace(node, inputs=inputs, output=names.get(node.output, node.output))
+    inputs, (first, *more) = (
+        tuple(names.get(name, name) for name in given) for given in (node.inputs, node.outputs)
+    )
+    return replace(node, inputs=inputs, output=first, extra_outputs=tuple(more))

@@ -37,6 +37,7 @@ __all__ = [
     "documented",
     "named",
     "ready",
+    "uncertain",
 ]
 
 TARGETS = ("cpu", "vta:tiny", "vta:zynq7020", "vta:ecp5_85", "vta:large", DRAWN)
@@ -179,10 +180,10 @@ def difference(found: Array, wanted: Sequence[Array], steps: int) -> str:
 @lru_cache(maxsize=4)
 def _cut(sample: Sample) -> list[tuple[Sample, int]]:
     """The pieces that are compared by themselves, and the steps that each may be off."""
-    return _pieces(sample, _uncertain(sample))
+    return _pieces(sample, uncertain(sample))
 
 
-def _uncertain(sample: Sample) -> dict[str, int]:
+def uncertain(sample: Sample) -> dict[str, int]:
     """Quantised tensors behind which the model is cut: how many steps they may be off."""
     model = sample.model
     stored = [node.output[0] for node in model.graph.node if _stores(node)]
@@ -236,10 +237,18 @@ def _is_soft(name: str, makers: Mapping[str, onnx.NodeProto]) -> bool:
         node = makers.get(pending.pop())
         if node is None or node.op_type == "DequantizeLinear":
             continue
-        if node.op_type in SOFT:
+        if not SOFT.isdisjoint(_kinds(node)):
             return True
         pending += node.input
     return False
+
+
+def _kinds(node: onnx.NodeProto) -> Iterator[str]:
+    """The kind of a node, and those of the nodes in its bodies."""
+    yield node.op_type
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _kinds(inner)
 
 
 def _pieces(sample: Sample, cuts: Mapping[str, int]) -> list[tuple[Sample, int]]:
@@ -253,8 +262,8 @@ def _pieces(sample: Sample, cuts: Mapping[str, int]) -> list[tuple[Sample, int]]
         for given, found in zip(sample.inputs, inner, strict=True)
     ]
     outputs = [value.name for value in sample.model.graph.output if value.name not in cuts]
-    kinds = [node.op_type.removeprefix("QLinear") for node in sample.model.graph.node]
-    soft = not SOFT.isdisjoint(kinds)
+    kinds = (kind for node in sample.model.graph.node for kind in _kinds(node))
+    soft = not SOFT.isdisjoint(kind.removeprefix("QLinear") for kind in kinds)
     pieces = []
     for wanted, steps in ((outputs, int(soft)), *(([name], each) for name, each in cuts.items())):
         model = with_inputs(

@@ -4,7 +4,9 @@ So shapes are known, what ONNX Runtime refuses is left out, and scales fit what 
 """
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -111,6 +113,8 @@ class Drawing:
         self, kind: str, inputs: list[str], results: int = 1, **attributes: object
     ) -> list[str]:
         """A new node's results; none if ONNX Runtime cannot run it, or they are not finite."""
+        if "auto_pad" in attributes and _leaves_out(self.shape(inputs[0]), attributes):
+            return []
         names = [f"{kind.lower()}{len(self.nodes)}_{n}" for n in range(results)]
         node = helper.make_node(kind, inputs, names, name=names[0][:-2], **attributes)
         given = {name: self.values[name] for name in reads(node)}
@@ -233,3 +237,16 @@ class Drawing:
             opset_imports=[helper.make_opsetid("", self.opset)],
             ir_version=IR_VERSION,
         )
+
+
+def _leaves_out(shape: tuple[int, ...], attributes: Mapping[str, Any]) -> bool:
+    """True for windows whose SAME pads would be negative (docs/compiler.md, "Arithmetic")."""
+    if not str(attributes.get("auto_pad", "")).startswith("SAME"):
+        return False
+    kernel = attributes.get("kernel_shape", ())
+    strides = attributes.get("strides", (1,) * len(kernel))
+    dilations = attributes.get("dilations", (1,) * len(kernel))
+    return any(
+        (-(-size // stride) - 1) * stride + (taps - 1) * dilation + 1 < size
+        for size, taps, stride, dilation in zip(shape[2:], kernel, strides, dilations, strict=False)
+    )

@@ -132,6 +132,8 @@ def cached_rows(d: Drawing, x: str) -> list[str]:
     axis = len(shape) - 2
     size = d.random.choice((1, 3, 16))
     kept = d.rng.normal(0, 1, (*shape[:axis], size, shape[-1])).astype(F32)
+    if kept.size > d.largest:
+        return []
     before = d.again(d.constant(kept), x)
     joined = _again(d, d.node("Concat", [before, x], axis=axis), 0.8, x)
     if not joined or d.chance(0.5):

@@ -20,7 +20,7 @@ from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
 
 from . import plans, ready, relations
-from .compare import KEPT, SOFT, FoundError, RefusedError, check, references
+from .compare import KEPT, SOFT, FoundError, RefusedError, check, references, uncertain
 from .draw import WHOLE, Sample, draw
 from .memories import drawn_config
 from .minimise import minimised
@@ -167,6 +167,18 @@ def test_a_model_that_means_something_else_is_found(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(relations, "related", lambda *_: Sample(model, sample.inputs))
     with pytest.raises(FoundError, match=r"a model that means the same: .* wrong"):
         check_related(sample, 10, "graph")
+
+
+@pytest.mark.parametrize(("kind", "cuts"), [("Tanh", {"y": 1}), ("Neg", {})])
+def test_what_stands_behind_a_loop_is_as_far_off_as_its_body(
+    kind: str, cuts: dict[str, int]
+) -> None:
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]>
+    m (float[2, 3] x) => (uint8[2, 3] y) <float s = {{0.01}}, uint8 z = {{128}}> {{
+      t = Scan <num_scan_inputs = 1, body = b (float[3] a) => (float[3] c) {{ c = {kind} (a) }}> (x)
+      y = QuantizeLinear (t, s, z)
+    }}""")
+    assert uncertain(Sample(model, ({"x": np.ones((2, 3), np.float32)},))) == cuts
 
 
 def _is_soft(sample: Sample) -> bool:

@@ -111,6 +111,7 @@ def test_what_is_no_module_is_refused(data: bytes) -> None:
         ({"format": None}, "required are the entries format, target, inputs"),
         ({"inputs": [{"name": "x"}]}, r"field inputs\[0\]: no entry 'shape'"),
         ({"inputs": 3}, "field inputs: found 3, required a list"),
+        ({"inputs": [3]}, r"inputs\[0\]: found 3, required an object with name, shape, dtype"),
         ({"inputs": []}, "part 0: no tensor 'x'; there are: "),
         ({"outputs": [TENSOR, TENSOR]}, "the outputs: two tensors of one name among x"),
         ({"outputs": [{**TENSOR, "dtype": "int9"}]}, r"outputs\[0\]: tensor 'x' has .*'int9'"),

@@ -63,8 +63,6 @@ def _at_first(condition: Expr, loop: str, extent: Expr) -> Expr:
     if form is None or form.coefficient(loop) != -1 or not isinstance(extent, Constant):
         return condition
     others = {atom: step for atom, step in form.terms.items() if atom != Variable(loop)}
-    if any(loop in variables(atom) for atom in others):
-        return condition
     if gcd(form.constant + 1, *others.values()) % int(extent.value):
         return condition
     return as_index(0) <= Linear(form.constant, others).to_expr()

@@ -80,6 +80,7 @@ def cut_graph(graph: Graph, lanes: int = 1) -> Cut | Refusal:
                 f"output {chain.last!r} is made of {chain.first!r} without the accelerator; leave "
                 "it to another part of the model",
                 chain.nodes[-1].origin if chain.nodes else None,
+                chain.last,
             )
     nodes = tuple(graph.nodes[number] for number in sorted(own | aliases))
     return Cut(tuple(sources.values()), nodes, tuple(results))

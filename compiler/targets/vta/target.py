@@ -66,7 +66,7 @@ class Vta:
                 problems.append("no node of the model runs on the accelerator; compile it for cpu")
                 raise UnsupportedOperatorError("; ".join(problems))
             pieces = cut(placed, beside=lambda node: isinstance(node.operator, ON_HOST))
-            more = self._refusals(graph, pieces)
+            more = self._refusals(graph, pieces, refusals)
             if not more:
                 break
             refusals |= more
@@ -75,26 +75,29 @@ class Vta:
         late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
         return Plan(pieces, (*listed, *late))
 
-    def _refusals(self, graph: Graph, pieces: tuple[Piece, ...]) -> dict[int, Refusal]:
-        """Nodes of ``graph`` that the accelerator does not run in one of these pieces after all."""
+    def _refusals(
+        self, graph: Graph, pieces: tuple[Piece, ...], known: Mapping[int, Refusal]
+    ) -> dict[int, Refusal]:
+        """Nodes of ``graph`` that the accelerator does not run in one of these pieces after all;
+        none of them is ``known``.
+        """
         for piece in pieces:
             refusal = refuse(piece.graph, self.config.block) if piece.own else None
             if refusal is None:
                 continue
             made = {node.output for node in piece.graph.nodes}
-            found = {
-                number: refusal
-                for number, node in enumerate(graph.nodes)
-                if node.origin == refusal.origin
-            } or {
+            left = [(n, node) for n, node in enumerate(graph.nodes) if n not in known]
+            for chosen in (
+                (n for n, node in left if node.origin == refusal.origin),
                 # A piece of its own, what is made of constants alone is known beforehand.
-                number: refusal
-                for number, node in enumerate(graph.nodes)
-                if node.output in made and graph.constants.keys() >= set(node.inputs)
-            }
-            if not found:
-                raise UnsupportedOperatorError(refusal.reason)
-            return found
+                (n for n, node in left if graph.constants.keys() >= set(node.inputs)),
+                # One whose table changes nothing is gone: the output is what the host makes.
+                (n for n, node in left if refusal.output in node.outputs),
+            ):
+                found = {n: refusal for n in chosen if graph.nodes[n].output in made}
+                if found:
+                    return found
+            raise UnsupportedOperatorError(refusal.reason)
         return {}
 
     def compile(

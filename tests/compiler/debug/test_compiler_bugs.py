@@ -132,6 +132,9 @@ def test_a_gemm_that_stops_early_is_named(digits: Subject) -> None:
         (LAYER, {"source_address": 1}),
         (LAYER, {"destination_address": 1}),
         (DEPTHWISE, {"destination_address": 1}),
+        (DEPTHWISE, {"source_address": 1}),
+        (DEPTHWISE, {"tap_address": 4}),
+        (DEPTHWISE, {"m0": 1}),
         (POOL, {"zero_point": 9}),
     ],
 )

@@ -160,6 +160,7 @@ def test_a_deep_expression_is_printed() -> None:
         ("float32[4", "float31[4", "line 2: found 'float31'; required a dtype"),
         ("        sum[] add", "       sum[] add", None),
         ("      for j in 10 v", "       for j in 10 v", "line 9: is indented by 7; required 8"),
+        ("/ sum[]", "/ sum[]\nfor k in 4:", "line 11: is indented less than what it follows"),
     ],
 )
 def test_what_is_no_program_is_refused(old: str, new: str, message: str | None) -> None:

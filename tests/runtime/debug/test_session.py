@@ -20,6 +20,7 @@ from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.debug.moments import Event
 from dovetail.runtime.debug.session import Session
 from dovetail.runtime.debug.stops import AtInstruction, AtLayer
+from dovetail.runtime.debug.walk import listed
 from dovetail.runtime.errors import DeviceError, InputError, ModuleError
 from dovetail.runtime.module import Module
 
@@ -266,3 +267,10 @@ def test_a_module_for_the_cpu_is_refused(digits_model: Path) -> None:
     module = compile(digits_model, target="cpu")
     with pytest.raises(DeviceError, match="compiled for 'cpu'; required one for vta:CONFIG"):
         Session(module, random_inputs(module))
+
+
+def test_of_many_names_the_first_are_listed() -> None:
+    names = [f"n{place}" for place in range(9)]
+    assert listed(names[:8]) == "n0, n1, n2, n3, n4, n5, n6, n7"
+    assert listed(names) == "n0, n1, n2, n3, n4, n5, n6, n7, ... (9 in all)"
+    assert listed(()) == ""

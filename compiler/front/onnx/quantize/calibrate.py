@@ -9,7 +9,7 @@ from dovetail.isa.frozen import frozen
 
 from ....errors import CalibrationError, ModelError
 from ....quantize.data import Dataset
-from ....quantize.signature import Sample
+from ....quantize.signature import Sample, fitted
 from .equalize import equalize
 from .evaluate import Evaluator
 from .joins import unlike_joins
@@ -106,6 +106,8 @@ def calibrate(
     Raises ModelError for a model with nothing to quantise, CalibrationError for samples that do
     not fit it.
     """
+    if not isinstance(samples, Dataset):  # whose files were fitted as they were read
+        samples = fitted(samples, read.inputs)
     samples, held = _held(samples, options)
     chosen = islice(samples, options.samples)
     first = next(chosen, None)

@@ -7,8 +7,9 @@ import onnx
 
 from dovetail.isa.frozen import frozen
 
+from ....errors import CalibrationError
 from ....graph.ir import Array
-from ....quantize.signature import Sample
+from ....quantize.signature import Sample, fitted
 from .emit import DEQUANTIZED
 from .evaluate import Evaluator
 from .model import read_any_model, read_model
@@ -39,6 +40,7 @@ def compare(
     its integer arithmetic in rare last bits only.
 
     original: the model from which ``quantize_model`` made ``quantized``.
+    Raises CalibrationError for samples that do not fit it, or none.
     """
     model, read = read_model(original), FoldConstants({}).run(read_any_model(quantized))
     exact, rounded = Evaluator(model), Evaluator(read)
@@ -51,7 +53,7 @@ def compare(
     errors: dict[str, float] = {}
     sizes: dict[str, float] = {}
     count = agreed = 0
-    for sample in samples:
+    for sample in fitted(samples, model.inputs):
         wanted = {name: array for name, array in exact.run(sample) if name in stands}
         names = {stands[name]: name for name in wanted}
         for stand, array in rounded.run(sample):
@@ -64,6 +66,10 @@ def compare(
             if name == model.outputs[0]:
                 agreed += int(array.argmax() == wanted[name].argmax())
         count += 1
+    if not count:
+        raise CalibrationError(
+            "no samples to compare by; required at least one: a generator gives its own only once"
+        )
     relative = {
         name: float(np.sqrt(errors[name] / sizes[name])) if sizes[name] else 0.0 for name in errors
     }
@@ -71,7 +77,7 @@ def compare(
         count,
         {name: error for name, error in relative.items() if name not in model.outputs},
         {name: relative[name] for name in model.outputs if name in relative},
-        agreed / max(count, 1),
+        agreed / count,
     )
 
 

@@ -7,6 +7,7 @@ import onnx
 
 from dovetail.isa.frozen import frozen
 
+from ....errors import ModelError
 from ....pipeline.limits import Budget, Watch
 from ....quantize.signature import Sample
 from ..source import SourceModel
@@ -50,6 +51,8 @@ def quantize_model(
     ``options.limits``, and what ``float_model`` raises.
     """
     options = options or QuantizeOptions()
+    if not isinstance(model, onnx.ModelProto):
+        raise ModelError(f"the model is {type(model).__name__}; required what onnx.load gives")
     if not is_plain(model):
         model = float_model(SourceModel(model, Budget(Watch(options.limits))))
     calibrated = calibrate(read_model(model, options.limits), samples, options, progress)

@@ -168,8 +168,6 @@ def _windows(x: Array, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> A
 def _window(node: OnnxNode, kernel: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Kernel, strides, dilations."""
     kernel = tuple(kernel) or node.integers("kernel_shape", ())
-    if len(kernel) != 2:
-        raise ValueError(f"{len(kernel)} spatial dimensions; required 2")
     return kernel, node.integers("strides", (1, 1)), node.integers("dilations", (1, 1))
 
 
@@ -259,7 +257,7 @@ KERNELS: dict[str, Callable[..., Array]] = {
 
 SLOW = frozenset((
     "AveragePool", "Col2Im", "ConvTranspose", "DeformConv", "GatherND", "GlobalMaxPool",
-    "GridSample", "LpPool", "LRN", "MaxPool", "MaxUnpool", "NonMaxSuppression", "Resize",
+    "GridSample", "Loop", "LpPool", "LRN", "MaxPool", "MaxUnpool", "NonMaxSuppression", "Resize",
     "RoiAlign", "STFT", "ScatterElements", "ScatterND", "Upsample",
 ))  # fmt: skip
 """Operators whose reference implementation takes microseconds for each element."""

@@ -1,5 +1,6 @@
 """The user's options of quantisation."""
 
+from collections.abc import Set
 from dataclasses import field
 from enum import StrEnum
 
@@ -52,6 +53,10 @@ class QuantizeOptions:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
+        if self.method not in list(Method):
+            raise ValueError(f"method {self.method!r}; required one of {', '.join(Method)}")
+        if not isinstance(self.keep, Set):
+            raise ValueError(f"keep is {type(self.keep).__name__}; required a set of nodes' names")
         if not 50 < self.percentile <= 100:
             raise ValueError(f"percentile {self.percentile}; required above 50, at most 100")
         if self.weight_bits not in (4, 8):

@@ -163,6 +163,8 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
         return Role.PASS, ""
     if node.kind in JOINED and not all(constant):
         return Role.PASS, ""
+    if node.kind == "Loop":
+        return None, "loops stay float"
     if not node.inputs or constant[0]:
         return None, "its first input is a constant"
     if node.kind in PASSES and node.kind not in JOINED and not all(constant[1:]):

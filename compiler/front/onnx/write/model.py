@@ -51,6 +51,14 @@ def write_model(graph: Graph, name: str = "model") -> onnx.ModelProto:
     Raises UnsupportedOperatorError for an operator that ONNX does not have, with the node's name,
     ModelError for constants of more than 2 GiB.
     """
+    return helper.make_model(
+        _graph(graph, name),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+
+
+def _graph(graph: Graph, name: str = "body") -> onnx.GraphProto:
     graph = ChannelsFirst().run(graph)
     nodes, constants = _nodes(graph)
     size = sum(each.nbytes for each in constants.values())
@@ -58,10 +66,7 @@ def write_model(graph: Graph, name: str = "model") -> onnx.ModelProto:
         raise ModelError(f"constants of {size:,} bytes; an ONNX file holds at most {LIMIT_BYTES:,}")
     inputs, outputs = (_values(graph, names) for names in (graph.inputs, graph.outputs))
     initializers = [numpy_helper.from_array(each, own) for own, each in constants.items()]
-    written = helper.make_graph(nodes, name, inputs, outputs, initializers)
-    return helper.make_model(
-        written, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
-    )
+    return helper.make_graph(nodes, name, inputs, outputs, initializers)
 
 
 def _nodes(graph: Graph) -> tuple[list[onnx.NodeProto], dict[str, Array]]:
@@ -71,14 +76,15 @@ def _nodes(graph: Graph) -> tuple[list[onnx.NodeProto], dict[str, Array]]:
     for node in reversed(graph.nodes):
         if needed.isdisjoint(node.outputs):
             continue
-        writing = Writing(graph, node, names, made)
+        writing = Writing(graph, node, names, made, _graph)
         found = composite(writing)
         if found is None:
             writer = WRITERS.get(type(node.operator))
             if writer is None:
                 kind = type(node.operator).__name__
                 raise UnsupportedOperatorError(
-                    f"node {node.origin!r}: {kind} cannot be written as ONNX"
+                    f"node {node.origin!r}: {kind} cannot be written as ONNX; dovetail compile "
+                    "takes the model as it is"
                 )
             writing = replace(writing, read=set(), nodes=[])
             writing.close(writer(writing, node.operator))

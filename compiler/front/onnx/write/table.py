@@ -23,11 +23,13 @@ from ....graph.operators.movement import (
 )
 from ....graph.operators.quantization import DequantizeLinear, QuantizeLinear
 from ....graph.operators.reductions import ArgReduce, Cumulative, Reduce
+from ....graph.operators.repetition import Repeat
 from ....graph.operators.rows import SoftmaxRows
 from ....graph.operators.sorting import Sort
 from ....graph.operators.transposed import TransposedConvolution
 from ....graph.operators.windows import WindowReduce
 from .contractions import write_contract, write_convolution, write_transposed_convolution
+from .control import write_repeat
 from .elementwise import write_binary, write_multiply_add, write_unary, write_where
 from .movement import (
     write_gather,
@@ -73,6 +75,7 @@ WRITERS: Mapping[type, Writer] = {
     PadTensor: write_pad,
     QuantizeLinear: write_quantization,
     Reduce: write_reduce,
+    Repeat: write_repeat,
     Reshape: lambda w, operator: w.reshaped(w.node.inputs[0], operator.shape),
     ScatterElements: write_scatter_elements,
     ScatterNd: write_scatter_nd,

@@ -1,6 +1,6 @@
 """Where a writer of one operator finds its operands and puts ONNX's nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,7 @@ class Names:
 class Writing:
     """One node of a graph on its way to ONNX.
 
+    body: writes the graph of an operator that runs one.
     constants: what ONNX's nodes read, of this node and others.  read: tensors of the graph that
     this one's read.
     """
@@ -48,6 +49,7 @@ class Writing:
     node: Node
     names: Names
     constants: dict[str, Array]
+    body: Callable[[Graph], onnx.GraphProto]
     read: set[str] = field(default_factory=set)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
 

@@ -171,6 +171,17 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("GridSample", [X, normal(2, 3, 3)], {}, r"grid \(2, 3, 3\)"),
     ("MaxRoiPool", [X, ROIS[:0]], {"pooled_shape": [2, 3], "constant": (1,)}, "no region"),
     ("DFT", [normal(1, 6, 3)], {"opset": 17, "axis": 1}, "along dimension 1"),
+    ("Constant", [], {"value_string": "x"}, "a constant given by value_string"),
+    ("QuantizeLinear", [X, np.array(0.5, F32)], {"output_dtype": 12}, "quantises to UINT32"),
+    (
+        *("SoftmaxCrossEntropyLoss", [normal(2, 3), np.array([0, 1])]),
+        *({"reduction": "other"}, "reduction 'other'"),
+    ),
+    ("SequenceLength", [X], {}, "input 0 is not a sequence"),
+    (
+        *("STFT", [normal(1, 8, 1), np.array(2), None, np.array(9)]),
+        *({"constant": (1, 3)}, "frames of 9 every 2 of 8"),
+    ),
 ]
 
 

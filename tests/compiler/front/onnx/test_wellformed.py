@@ -1,5 +1,7 @@
 """Models that no exporter writes: names, opsets, numbers that quantisation has no meaning for."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -8,6 +10,7 @@ from onnx import numpy_helper
 from dovetail.compiler import compile
 from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 from dovetail.compiler.front.onnx.model import import_model
+from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.front.onnx.wellformed import LARGEST_OPSET, NEWEST, require_wellformed
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.runtime import run
@@ -156,3 +159,32 @@ def test_a_list_of_zero_points_where_one_is_meant_is_refused(place: int) -> None
 def test_an_input_that_is_not_given_is_named() -> None:
     with pytest.raises(ModelError, match=r"input 'x' is not given; required are \['x'\]"):
         import_model(_model("y = Relu (x)"), {}, GraphBuilder())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("(seq(float[2]) s) => (int64 y) { y = SequenceLength (s) }", "input 's' is not a tensor"),
+        ("(float[2] x) => (seq(float[2]) y) { y = SequenceConstruct (x) }", "output 'y' is not"),
+        (
+            "(float[2] x) => (float[2] y) { k = Constant <value = int64 {2}> () y = Loop (k, , x) "
+            "<body = b (int64 i, bool g) => (bool h, float[2] r) "
+            "{ r = Abs (x) h = Identity (g) }> }",
+            "node 'y': its body has 2 inputs; it is given 3",
+        ),
+        (
+            "(float[2] x) => (float[2] y) { o = Optional <type = float[2]> () "
+            "y = OptionalGetElement (o) }",
+            "node 'y'.*: the optional is empty",
+        ),
+    ],
+)
+def test_what_is_no_tensor_is_said(text: str, said: str) -> None:
+    with pytest.raises((ModelError, UnsupportedOperatorError), match=said):
+        SourceModel(onnx.parser.parse_model(HEAD + text)).to_graph()
+
+
+def test_a_file_without_nodes_is_not_a_model(tmp_path: Path) -> None:
+    (tmp_path / "empty.onnx").write_bytes(onnx.ModelProto().SerializeToString())
+    with pytest.raises(ModelError, match=r"empty\.onnx is not an ONNX model.*, or it has no nodes"):
+        SourceModel.load(tmp_path / "empty.onnx")

@@ -102,3 +102,20 @@ def test_a_path_is_named_where_there_is_no_file_or_another(tmp_path: Path) -> No
     ]  # fmt: skip
     with pytest.raises(ModelError, match=r"dimensions \['n'\] are bound"):
         model.bind({"n": 1})
+
+
+def test_options_of_a_custom_operator_that_are_no_numbers_by_name_are_refused() -> None:
+    tensors = [Tensor("a", (1, 3, 4)), Tensor("b", (1, 3, 2)), Tensor("c", (3, 4)), Y]
+    for options in (b"\xff\xff\xff", b"\x00", bytes(range(64))):
+        op = Op("TFLite_Detection_PostProcess", (0, 1, 2), (3,), custom=options)
+        with pytest.raises(ModelError, match=r"PostProcess\): its options are damaged \("):
+            TfliteModel.of(write(tensors, [op], [0, 1, 2], [3])).to_graph()
+
+
+def test_a_call_of_a_subgraph_with_other_inputs_is_refused() -> None:
+    one = Tensor("c", (), "bool", np.asarray(True)), Tensor("x", (3,)), Tensor("y", (3,))
+    branches = {"ThenSubgraphIndex": 1, "ElseSubgraphIndex": 1}
+    main = one, [Op("IF", (0, 1), (2,), "IfOptions", branches)], [1], [2]
+    other = one[1:], [Op("NEG", (0,), (1,))], [0, 0], [1]
+    with pytest.raises(ModelError, match="a subgraph of 2 inputs is given 1"):
+        TfliteModel.of(write_subgraphs([main, other])).to_graph()

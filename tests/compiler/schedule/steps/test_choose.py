@@ -68,7 +68,9 @@ def test_a_choice_is_made_before_the_loop(condition: str) -> None:
     same(function, schedule)
 
 
-@pytest.mark.parametrize("condition", ["j < 5", "i * 8 + j < 41", "x[j] < 0.0:float32"])
+@pytest.mark.parametrize(
+    "condition", ["j < 5", "i * 8 + j < 41", "x[j] < 0.0:float32", "i * 8 + j // 3 * 8 + j < 40"]
+)
 def test_a_choice_that_differs_in_the_loop_stays(condition: str) -> None:
     with pytest.raises(ScheduleError, match="choose before j"):
         Schedule.of(parse(BORDER.format(condition=condition))).choose("j")

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.front.source import Imported
 from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize
-from dovetail.compiler.graph.operators.integer.values import Add, Softmax
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Softmax
 from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
 from dovetail.compiler.graph.operators.movement import Slice, Transpose
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import compile_accelerated
+from dovetail.compiler.targets.vta.target import Vta
 from dovetail.isa.configs import find_config
 from dovetail.isa.instructions import Load
 from dovetail.isa.memories import Memory, Unit
@@ -142,6 +144,17 @@ def test_an_output_of_the_host_alone_is_refused() -> None:
     reason = "output 'real' is made of 'x' without the accelerator; leave it to another part"
     with pytest.raises(UnsupportedOperatorError, match=reason):
         compiled(graph, "tiny")
+
+
+def test_a_function_that_changes_nothing_is_left_to_the_cpu() -> None:
+    b, q = drawn(1, 8)
+    ramp = np.arange(-128, 128)
+    same, other = (b.constant("t", np.roll(ramp, n).astype(np.int8)) for n in (0, 1))
+    y = b.node(Lookup(), (q, same), "y", "same")
+    graph = b.build((y, b.node(Lookup(), (y, other), "z", "other"), q))
+    # Without it the host makes an output that no layer makes, which a part cannot have.
+    pieces = Vta(TINY).plan(Imported(graph, {})).pieces
+    assert [(each.own, each.graph.outputs) for each in pieces] == [(False, (y, q)), (True, ("z",))]
 
 
 def test_a_host_operator_between_layers_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Evaluating a float model takes little, or is refused before it begins."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,23 @@ def test_sizes_that_follow_from_data_are_looked_at_when_they_are_known() -> None
     assert found["y"].shape == (3, 2, 6, 6)
     with pytest.raises(CompileLimitError, match=r"\(Expand\): it takes [\d,]+ operations"):
         dict(evaluator.run({**given, "s": np.array([3_000_000, 2, 6, 6])}))
+
+
+@pytest.mark.parametrize(("node", "times"), [("MatMul (x, x)", 32), ("Add (x, x)", 1)])
+def test_a_node_may_take_the_work_that_is_allowed_and_products_more(node: str, times: int) -> None:
+    x, plain = {"x": np.ones((1, 2, 60, 60), np.float32)}, PLAIN.replace("6, 6", "60, 60")
+
+    def run(work: int) -> None:
+        dict(_read(f"{plain} {{ y = {node} }}", Limits(work=work)).run(x))
+
+    with pytest.raises(CompileLimitError, match=rf"; allowed are {times};") as refused:
+        run(1)
+    found = re.search(r"takes ([\d,]+) operations", str(refused.value))
+    assert found
+    least = -(-int(found[1].replace(",", "")) // times)
+    run(least)
+    with pytest.raises(CompileLimitError, match="or allow more"):
+        run(least - 1)
 
 
 def test_a_shape_that_only_values_decide_is_allowed() -> None:

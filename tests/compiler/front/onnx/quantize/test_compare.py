@@ -5,6 +5,7 @@ import pytest
 from networks import Options, build, calibration_images
 from onnx import helper
 
+from dovetail.compiler.errors import CalibrationError
 from dovetail.compiler.front.onnx.quantize import compare, quantize_model
 from dovetail.compiler.front.onnx.quantize.scales import activation_scale
 
@@ -42,3 +43,7 @@ def test_the_error_of_the_input_is_that_of_rounding() -> None:
         np.linalg.norm(rounded - x) / np.linalg.norm(x), rel=0.05
     )
     assert list(found.outputs) == ["y"]
+    with pytest.raises(CalibrationError, match="no samples to compare by"):
+        compare(model, model, iter(()))
+    with pytest.raises(CalibrationError, match="sample 0: no array for input 'x'; found 'y'"):
+        compare(model, model, [{"y": x}])

@@ -98,6 +98,9 @@ f (x, w) => (y) { c = Conv (x, w) y = Relu (c) }"""
 BRANCH = """k = Constant <value = bool {1}> () c = Conv (x, w) y = If (k)
 <then_branch = a () => (float[1, 3, 6, 6] t) { t = Relu (c) },
 else_branch = b () => (float[1, 3, 6, 6] e) { e = Neg (c) }>"""
+LOOP = """=> (float[n] y) { n = Constant <value = int64 {3}> () c = Conv (x, w) p = Loop (n, , c)
+<body = a (int64 i, bool go, float[1, 3, 6, 6] s) => (bool on, float[1, 3, 6, 6] t)
+{ on = Identity (go) d = Sub (c, s) f = Cast <to = 1> (i) t = Add (d, f) }> y = Conv (p, v) }"""
 UNUSUAL = {
     "function": PLAIN.format(', "l": 1') + "=> (float[n] y) { y = l.f (x, w) }" + CALLED,
     "body": PLAIN.format("") + f"=> (float[n] y) {{ {BRANCH} }}",
@@ -108,26 +111,47 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize("name", UNUSUAL)
-def test_functions_bodies_and_old_operators_are_written_anew(name: str) -> None:
-    generator = np.random.default_rng(5)
-    model = onnx.parser.parse_model(UNUSUAL[name])
-    weights = generator.normal(size=(3, 2, 1, 1)).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
-    del model.graph.input[1]  # As in ONNX Runtime, constants of old models need be no inputs.
-    inputs = {"x": generator.normal(size=(1, 2, 6, 6)).astype(np.float32)}
-    done = quantize_model(model, [inputs])
-    assert done.integer["Conv"] == 1
-    again = quantize_model(float_model(SourceModel(model)), [inputs])
-    assert (again.model.graph.node, again.integer) == (done.model.graph.node, done.integer)
+def weighed(text: str) -> onnx.ModelProto:
+    """The model with its weights, which old models need not have as inputs in ONNX Runtime."""
+    model = onnx.parser.parse_model(text)
+    for seed, each in enumerate(model.graph.input[1:]):
+        shape = [dim.dim_value for dim in each.type.tensor_type.shape.dim]
+        weights = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, each.name))
+    del model.graph.input[1:]
+    return model
+
+
+X = {"x": np.random.default_rng(5).normal(size=(1, 2, 6, 6)).astype(np.float32)}
+
+
+def check_near(model: onnx.ModelProto, quantized: onnx.ModelProto) -> None:
+    """By ONNX Runtime."""
     options = onnxruntime.SessionOptions()
     # Without it, sums of bytes saturate on x86 that has no VNNI.
     options.add_session_config_entry("session.x64quantprecision", "1")
     (wanted,), (found,) = (
-        onnxruntime.InferenceSession(each.SerializeToString(), options).run(None, inputs)
-        for each in (model, done.model)
+        onnxruntime.InferenceSession(each.SerializeToString(), options).run(None, X)
+        for each in (model, quantized)
     )
     assert 0 < np.abs(found - wanted).max() < 0.03 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_functions_bodies_and_old_operators_are_written_anew(name: str) -> None:
+    model = weighed(UNUSUAL[name])
+    done = quantize_model(model, [X])
+    assert done.integer["Conv"] == 1
+    again = quantize_model(float_model(SourceModel(model)), [X])
+    assert (again.model.graph.node, again.integer) == (done.model.graph.node, done.integer)
+    check_near(model, done.model)
+
+
+def test_a_loop_stays_float_between_integer_layers() -> None:
+    model = weighed(PLAIN.replace(" w) ", " w, float[2, 3, 1, 1] v) ").format("") + LOOP)
+    done = quantize_model(model, [X])
+    assert (done.integer, done.kept) == ({"Conv": 2}, (("node 'p' (Loop)", "loops stay float"),))
+    check_near(model, done.model)
 
 
 def test_a_malformed_model_is_refused_as_by_compile() -> None:

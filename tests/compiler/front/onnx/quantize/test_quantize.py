@@ -1,9 +1,11 @@
 """Fate of each kind of operator: integer, with equal bytes, or float and reported."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.errors import CalibrationError, ModelError
@@ -322,6 +324,82 @@ def test_what_cannot_be_quantised_is_refused() -> None:
     refused(old, ModelError, "of opset 9 and cannot be converted to 13: .*Foo", x)
     sizes = small_model([helper.make_node("Relu", ["x"], ["y"])], [1, "width"])
     refused(sizes, ModelError, r"input 'x' has shape \[1, 'width'\]; required fixed sizes", x)
+
+
+def rows() -> onnx.ModelProto:
+    """A product of the sum of two inputs, x float32[1, 4] and ids int64[1, 4]."""
+    nodes = [
+        helper.make_node("Cast", ["ids"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "f"], ["s"]),
+        helper.make_node("MatMul", ["s", "w"], ["y"]),
+    ]
+    model = small_model(nodes, [1, 4], {"w": random((4, 4))})
+    model.graph.input.append(helper.make_tensor_value_info("ids", TensorProto.INT64, [1, 4]))
+    return model
+
+
+X, IDS = np.ones((1, 4), np.float32), np.arange(4)[None]
+UNFIT = {
+    "no array for input 'ids'; found 'x'": {"x": X},
+    "no array for input 'x'; found nothing": {},
+    r"sample 1: array \[4\] for input 'x'; required \[1, 4\]": {"x": X[0], "ids": IDS},
+    "sample 1: array of complex64 for input 'x'; required numbers": {"x": X * 1j, "ids": IDS},
+    "sample 1: NaN or infinity for input 'x'": {"x": X * np.nan, "ids": IDS},
+    "input 'ids' is int64, and float64 array has 0.5": {"x": X, "ids": IDS / 2},
+    "input 'x' is not an array": {"x": [[1, 2], [3]], "ids": IDS},
+    "sample 1 is list; required a mapping with an array by input": [X, IDS],
+}
+
+
+@pytest.mark.parametrize("message", UNFIT)
+def test_a_sample_that_does_not_fit_is_named(message: str) -> None:
+    samples: Any = [{"x": X, "ids": IDS}, UNFIT[message]]
+    with pytest.raises(CalibrationError, match=message):
+        quantize_model(rows(), iter(samples))
+
+
+def test_samples_that_are_not_a_list_of_mappings_are_refused() -> None:
+    once: Any = {"x": X, "ids": IDS}
+    for samples, message in (
+        (once, "sample 0 is str; required a mapping .* as {'x': array}"),
+        (None, "samples are NoneType; required a list of mappings"),
+        (iter(()), "at least one sample"),
+    ):
+        with pytest.raises(CalibrationError, match=message):
+            quantize_model(rows(), samples)
+
+
+def test_samples_may_be_of_other_types_and_have_more_arrays() -> None:
+    samples = [{"x": random((1, 4), seed), "ids": IDS} for seed in range(2)]
+    wanted = quantize_model(rows(), samples).model
+    others = [
+        {"ids": each["ids"].astype(np.uint8), "x": each["x"].astype(np.float64), "w": X}
+        for each in samples
+    ]
+    assert quantize_model(rows(), others).model == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "most"}, "method 'most'; required one of minmax, percentile, entropy, mse"),
+        ({"keep": "conv"}, "keep is str; required a set of nodes' names"),
+        ({"weight_bits": 2}, "weights of 2 bits; required 4 or 8"),
+        ({"weight_bits": 4, "per_channel": False}, "leave per_channel set"),
+        ({"samples": 0}, "0 samples; required at least 1"),
+        ({"held": 0}, "0 held samples; required at least 1"),
+        ({"percentile": 50}, "percentile 50; required above 50"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        QuantizeOptions(**given)
+
+
+def test_a_path_is_not_a_model() -> None:
+    path: Any = "model.onnx"
+    with pytest.raises(ModelError, match=r"the model is str; required what onnx\.load gives"):
+        quantize_model(path, [{"x": X}])
 
 
 def test_values_that_are_not_finite_are_reported_with_their_tensor() -> None:

@@ -244,3 +244,17 @@ def test_real_models_have_no_transpose_and_every_sum_is_proved(shared_models: Pa
     assert Transpose not in kinds
     assert kinds.count(Conv2d) == 9
     assert kinds.count(Dense) == 1
+
+
+@pytest.mark.parametrize("strides", [[1, 1], [2, 1]])
+@pytest.mark.parametrize("dilations", [[2, 1], [2, 3]])
+def test_taps_of_transposed_convolutions_lie_apart(
+    strides: list[int], dilations: list[int]
+) -> None:
+    b = ModelBuilder()
+    weights = np.random.default_rng(9).integers(-5, 6, (3, 2, 2, 2)).astype(np.int8)
+    w = b.dequantize(b.constant(weights), F32(0.25), np.int8(0))
+    x = b.dequantize("x", F32(2**-3), np.int8(-3))  # Sums of floats are exact, ties too.
+    real = b.node("ConvTranspose", [x, w], strides=strides, dilations=dilations)
+    y = b.quantize(real, F32(0.5), np.int8(7))
+    check(b.build({"x": ("int8", (1, 3, 8, 6))}, y), {"x": image(4)})

@@ -39,10 +39,12 @@ def conv_model(
     return b.build({"x": ("int8", shape)}, y)
 
 
-def transposed(**attributes: Any) -> onnx.ModelProto:
-    """One transposed convolution."""
+def transposed(scales: int = 0, axis: int = 0, **attributes: Any) -> onnx.ModelProto:
+    """One transposed convolution; its weights have one scale, or some along an axis."""
     b = ModelBuilder()
-    w = b.dequantize(b.constant(np.ones((3, 4, 3, 3), np.int8)), 0.01, np.int8(0))
+    many = [np.full(scales, 0.01), np.zeros(scales, np.int8)] if scales else [0.01, np.int8(0)]
+    along = {"axis": axis} if scales else {}
+    w = b.dequantize(b.constant(np.ones((3, 4, 3, 3), np.int8)), *many, **along)
     y = b.node("ConvTranspose", [b.dequantize("x", *X), w], **attributes)
     return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
 
@@ -54,6 +56,19 @@ def one_node(
     b = ModelBuilder()
     inputs = [b.dequantize("x", *X), *(b.constant(c) for c in constants)]
     return b.build({"x": ("int8", shape)}, b.quantize(b.node(kind, inputs, **attributes), *Y))
+
+
+def chain(*steps: tuple[str, np.ndarray]) -> onnx.ModelProto:
+    """Nodes between DequantizeLinear and QuantizeLinear, each with a constant."""
+    b = ModelBuilder()
+    y = b.dequantize("x", *X)
+    for kind, constant in steps:
+        y = b.node(kind, [y, b.constant(constant)])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def ramp(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype=F32).reshape(shape)
 
 
 def float_model() -> onnx.ModelProto:
@@ -138,6 +153,33 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     (
         lambda: conv_model(bias=np.zeros(4, np.int32), bias_scale=0.7),
         r"bias scale 0.69\d+ is not the product",
+    ),
+    (
+        lambda: transposed(3, 0),
+        r"\(ConvTranspose\).*: 3 weight scales along axis 0; required one, or 4 along axis 1",
+    ),
+    (lambda: transposed(3, 2), "3 weight scales along axis 2; required one, or 4"),
+    (
+        lambda: chain(("Mul", ramp(3, 1, 1)), ("Add", ramp(8, 1))),
+        r"constants along axes \{1, 2\}; required one axis of channels",
+    ),
+    (lambda: chain(("Mul", ramp(8, 1))), r"a constant along axis \{2\}; required that of the chan"),
+    (lambda: chain(("Mul", ramp(1, 1, 3, 1, 1))), "a constant of more dimensions than the tensor"),
+    (
+        lambda: chain(("ReduceSum", np.array([2, 3])), ("Div", np.array(5, F32))),
+        "a sum divided by other than the number of its elements",
+    ),
+    (
+        lambda: one_node("Gather", np.array([0, 2]), axis=0),
+        r"picks \[2\] of dimension 0 of \[1, 3, 8, 6\]; required whole rows or columns",
+    ),
+    (
+        lambda: one_node("Slice", np.array([0]), np.array([0]), np.array([2])),
+        "nothing is left; required some elements",
+    ),
+    (
+        lambda: one_node("Pad", np.array([0, 0, 1, 0, 0, 0, 1, 0]), np.array(0.3333, F32)),
+        r"the border 0\.333\d* is not a value of its input's quantisation \(scale 0\.05",
     ),
     (lambda: conv_model(shape=(4, 3, 8, 8)), r"input 'x' has batch 4; required 1"),
     (
