@@ -24,8 +24,8 @@ from dovetail.vta_sim.timing import time_program
 
 __all__ = ["made_once", "plans_kept", "short_searches"]
 
-ROUNDS = 1
-"""Programs that are made, at most, in search of a faster plan for a network of a test."""
+ROUNDS = 0
+"""Programs that are made near the best of the first ones, for a network of a test."""
 
 LAST_CHANGES = 6
 """Last changes of each kind that are tried on it, at most."""

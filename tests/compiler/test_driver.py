@@ -38,6 +38,7 @@ STEPS = (
     *("turned_rows", "rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels", "head_lanes", "shared_rows"),
     *(
+        "own_channels",
         "split_groups",
         "two_halves",
         "own_parts",

@@ -8,12 +8,20 @@ import onnx
 import pytest
 
 from dovetail.compiler.driver import compile_model
+from dovetail.compiler.targets.vta import search
 from dovetail.isa.config import HardwareConfig
 from dovetail.runtime.accelerator.part import AcceleratorPart
 from tests.end_to_end.models import Network, random_network
 from tests.kept_costs import check_costs
 
 from .programs import TINY
+
+
+@pytest.fixture(autouse=True)
+def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faster plans are looked for near the best one, once."""
+    monkeypatch.setattr(search, "MOST_ROUNDS", 1)
+
 
 CRAMPED = replace(TINY, name="cramped", act_depth=512)
 NARROW = replace(TINY, name="narrow", act_depth=256, wgt_depth=64)

@@ -121,7 +121,10 @@ OF_CHANNELS: dict[str, tuple[Net, list[str]]] = {
         lambda b, x: b.node("Relu", [_normalised(b, x)]),
         ["MaxPool2d", "Conv2d+Requantize"],
     ),
-    "slopes": (lambda b, x: b.node("PRelu", [x, _each(b, 8, 1, 1)]), ["Lookup", "Lookup"]),
+    "slopes": (
+        lambda b, x: b.node("PRelu", [x, _each(b, 8, 1, 1)]),
+        ["Conv2d+Requantize+Lookup"],
+    ),
 }
 
 
