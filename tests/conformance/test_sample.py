@@ -10,7 +10,7 @@ from .backend import cases
 from .workers import Outcome, run_cases
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLE = 100
+SAMPLE = 160
 
 
 def test_what_the_page_says_to_pass_does_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,10 +38,10 @@ def adversarial(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np
 
 def rounding_ties(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Products just at, above and below an integer and a half."""
-    values = rng.integers(1, 1 << 24, 20_000).astype(np.int32)
-    targets = (rng.integers(-(1 << 20), 1 << 20, 20_000) >> rng.integers(0, 14, 20_000)) + 0.5
+    values = rng.integers(1, 1 << 24, 40_000).astype(np.int32)
+    targets = (rng.integers(-(1 << 20), 1 << 20, 40_000) >> rng.integers(0, 14, 40_000)) + 0.5
     scales = np.abs(targets / values).astype(np.float32)
-    steps = rng.integers(-2, 3, 20_000).astype(np.int32)
+    steps = rng.integers(-2, 3, 40_000).astype(np.int32)
     scales = (scales.view(np.int32) + steps).view(np.float32)
     exact = exact_ties()
     values, scales = (np.concatenate(pair) for pair in zip((values, scales), exact, strict=True))
@@ -62,7 +62,7 @@ def exact_ties() -> tuple[NDArray[np.int32], NDArray[np.float32]]:
 
 def random_vectors(rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Values of every size, with scales that bring most of them near int8, and any others."""
-    count = 60_000
+    count = 100_000
     values = rng.integers(-(1 << 31), 1 << 31, count) >> rng.integers(0, 31, count)
     targets = rng.uniform(0.01, 300, count) * np.exp2(rng.integers(0, 12, count))
     scales = (targets / np.maximum(np.abs(values), 1)).astype(np.float32)

@@ -75,7 +75,7 @@ def indices(draw: st.DrawFn, depth: int = 4) -> Expr:
     return Binary(BinaryFunction(kind), left, draw(indices(depth - 1)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(indices())
 def test_the_value_stays(expr: Expr) -> None:
     bounds = Bounds(RANGES)

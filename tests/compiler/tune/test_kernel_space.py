@@ -50,7 +50,7 @@ def expected(number: int, threads: int) -> list[np.ndarray]:
     return results(kernels()[number], KernelRecord(), Setting(threads=threads))
 
 
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(st.integers(0, 2**32), st.booleans())
 def test_candidates_compute_what_the_default_computes(seed: int, threaded: bool) -> None:
     rng = random.Random(seed)

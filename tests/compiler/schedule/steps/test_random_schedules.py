@@ -23,7 +23,7 @@ EXACT = (DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.FLOAT64)
 """Sums of the floats that ``arrays_for`` gives are exact in float64."""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(functions(dtypes=EXACT), st.data())
 def test_a_scheduled_function_computes_the_same(function: Function, data: st.DataObject) -> None:
     schedule = data.draw(schedules(function))

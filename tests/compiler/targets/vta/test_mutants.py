@@ -46,10 +46,10 @@ def test_nearly_every_fault_is_caught() -> None:
     rng = np.random.default_rng(3)
     missed: list[Mutant] = []
     for subject in subjects():
-        for mutant in islice(mutants(subject, rng), 2 * len(KINDS)):
+        for mutant in islice(mutants(subject, rng), 4 * len(KINDS)):
             if subject.catches(mutant) is None:
                 missed.append(mutant)
-    assert len(missed) <= 1, [(mutant.kind, mutant.fault) for mutant in missed]
+    assert len(missed) <= 2, [(mutant.kind, mutant.fault) for mutant in missed]
 
 
 def test_the_gateware_differs_from_the_simulator_only_where_the_checker_refuses() -> None:

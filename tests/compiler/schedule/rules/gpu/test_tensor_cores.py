@@ -192,7 +192,7 @@ def test_copies_of_two_steps_are_waited_for(name: str, number: int, message: str
         kernels_of(without(function, name, number))
 
 
-@pytest.mark.parametrize("depth", [128, 320])
+@pytest.mark.parametrize("depth", [128, 192, 320])
 def test_loops_and_ptx_with_three_buffers_agree_with_numpy(depth: int) -> None:
     function = scheduled(32, 64, depth, choice=DEEP).function
     verify(function, INTRINSICS)
