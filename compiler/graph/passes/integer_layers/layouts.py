@@ -12,6 +12,7 @@ from ...operators.integer.products import RowProducts
 from ...operators.integer.values import Lookup
 from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...operators.protocol import TensorOperator
+from ...operators.table import INTEGER
 from .values import NCHW_TO_NHWC, Floating, Integer, identity_order
 
 __all__ = [
@@ -102,15 +103,16 @@ def grouped(graph: GraphBuilder, image: str, like: Integer, origin: str) -> Inte
 
 def is_as_made(graph: GraphBuilder, name: str) -> bool:
     """True if a tensor is stored as a layer made it, its channels last, or is made of pixels of
-    such a one; not so if it is the host's, or its channels were turned.
+    such a one; not so if the host or an operator of the model made it, or its channels were turned.
     """
     makers = {node.output: node for node in graph.nodes}
     while (maker := makers.get(name)) is not None and _keeps_channels(maker.operator):
         name = maker.inputs[0]
     if maker is None or isinstance(maker.operator, MOVING):
         return False
+    made_by_layer = isinstance(maker.operator, INTEGER)
     total = makers.get(maker.inputs[0])
-    return total is None or not isinstance(total.operator, RowProducts)
+    return made_by_layer and not (total is not None and isinstance(total.operator, RowProducts))
 
 
 def _is_of_input(graph: GraphBuilder, name: str) -> bool:

@@ -27,7 +27,7 @@ from ...operators.table import INTEGER
 from ...operators.transposed import TransposedConvolution
 from ...operators.windows import WindowReduce
 from ..eliminate_dead import EliminateDead
-from .coarse_norms import find_coarse_norms, quantize_coarse_norm
+from .coarse_norms import CoarseNorm, find_coarse_norms, quantize_coarse_norm
 from .contractions import recognise_contract, recognise_convolution, recognise_transposed
 from .elementwise import recognise_elementwise
 from .entries import folded, input_value, outside_value
@@ -124,16 +124,12 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
         try:
             if folded(state, node):
                 continue
-            norm = norms.get(node.inputs[0]) if isinstance(node.operator, QuantizeLinear) else None
-            if norm is not None:
-                state.values[node.output] = _normalise(state, node, norm)
-                continue
-            if isinstance(node.operator, QuantizeLinear) and node.inputs[0] in coarse:
-                norm_inside = coarse[node.inputs[0]]
-                state.values[node.output] = quantize_coarse_norm(state, norm_inside, node)
-                continue
-            if isinstance(node.operator, QuantizeLinear) and node.inputs[0] in rotations.roots:
-                state.values[node.output] = _rotate(state, node, rotations)
+            if isinstance(node.operator, QuantizeLinear):
+                # Some quantisers do it again for each reader.
+                key = node.inputs[0], state.quantized_as(node)
+                if key not in state.stored:
+                    state.stored[key] = _store(state, node, norms, coarse, rotations)
+                state.values[node.output] = state.stored[key]
                 continue
             rule = _rule(node)
             if rule is None:
@@ -190,6 +186,24 @@ def _kind(node: Node, kinds: Mapping[str, str] | None) -> str:
     return (kinds or {}).get(node.origin, type(node.operator).__name__)
 
 
+def _store(
+    state: State,
+    node: Node,
+    norms: Mapping[str, Norm],
+    coarse: Mapping[str, CoarseNorm],
+    rotations: Rotations,
+) -> Value:
+    """Bytes of what the nodes before computed, some as one formula."""
+    name = node.inputs[0]
+    if name in norms:
+        return _normalise(state, node, norms[name])
+    if name in coarse:
+        return quantize_coarse_norm(state, coarse[name], node)
+    if name in rotations.roots:
+        return _rotate(state, node, rotations)
+    return _quantize(state, node)
+
+
 def _quantize(state: State, node: Node) -> Value:
     """Bytes of what the nodes before computed."""
     value = state.value(node.inputs[0])
@@ -225,7 +239,6 @@ RULES: Mapping[type, Rule] = {
     Expand: recognise_movement,
     Gather: recognise_gather,
     PadTensor: recognise_pad,
-    QuantizeLinear: _quantize,
     Reduce: recognise_reduce,
     Reshape: recognise_movement,
     Slice: recognise_slice,

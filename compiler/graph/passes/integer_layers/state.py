@@ -33,6 +33,7 @@ class State:
 
     values: what the source's tensors are; arrays: the constant ones.
     sums: sums of products that the new graph has, by what determines them.
+    stored: what the source's tensors are once they are quantised, by their names and how.
     plain: tensors that the new graph has as the source has them, by their names there.
     producers: the nodes that make the source's tensors.
     picked: the value that a tensor has rows or columns of, their dimension in the model, and which.
@@ -47,6 +48,7 @@ class State:
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     values: dict[str, Value] = field(default_factory=dict)
     sums: dict[tuple[object, ...], str] = field(default_factory=dict)
+    stored: dict[tuple[str, QuantizedAs], Value] = field(default_factory=dict)
     plain: dict[str, str] = field(default_factory=dict)
     picked: dict[str, tuple[Value, int, Array]] = field(default_factory=dict)
     expanded: dict[str, Integer] = field(default_factory=dict)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from dovetail.compiler.graph.operators.integer.values import Add
+
 from .models import F32, ModelBuilder, check, integer_graph
 from .static import check_on_targets, conv, statically_quantized
 
@@ -48,6 +50,19 @@ def test_one_of_many_rows_is_a_slice(index: int) -> None:
     x = b.node("Gather", [b.dequantize("x", *X), b.constant(np.int64(index))], axis=1)
     model = b.build({"x": ("int8", (1, 5, 6))}, b.quantize(x, *Y))
     check(model, {"x": image(4, (1, 5, 6))})
+
+
+def test_a_result_that_is_quantised_for_each_reader_is_made_once() -> None:
+    """As ONNX Runtime's quantiser does with ``DedicatedQDQPair``."""
+    b = ModelBuilder()
+    total = b.node("Add", [b.dequantize("x", *X), b.dequantize("z", *Y)])
+    alike, other = [b.dequantize(b.quantize(total, *Y), *Y) for _ in range(2)], F32(0.05)
+    last = b.dequantize(b.quantize(total, other, Y[1]), other, Y[1])
+    y = b.quantize(b.node("Concat", [*alike, last], axis=1), *Y)
+    model = b.build(dict.fromkeys("xz", ("int8", SHAPE)), y)
+    check(model, {"x": image(7), "z": image(8)})
+    made = [node for node in integer_graph(model).nodes if isinstance(node.operator, Add)]
+    assert len(made) == 2
 
 
 def test_parts_of_one_scale_are_only_joined() -> None:

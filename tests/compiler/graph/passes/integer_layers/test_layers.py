@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail.compiler.front.table import open_model
 from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
 from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, Pad
-from dovetail.compiler.graph.operators.movement import Transpose
+from dovetail.compiler.graph.operators.movement import PadTensor, Transpose
+from dovetail.compiler.graph.passes.integer_layers.recognition import integer_layers
 from dovetail.compiler.graph.passes.simplify import simplify
 
-from .models import F32, Array, ModelBuilder, check, integer_graph
+from .models import F32, Array, ModelBuilder, check, integer_graph, reference
 
 ALL_INT8 = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
 X = (F32(0.05), np.int8(-3))
@@ -142,6 +144,21 @@ def test_padding_with_the_zero_point_goes_into_the_convolution() -> None:
     assert not any(isinstance(node.operator, Pad) for node in nodes)
     assert next(n.operator.pads for n in nodes if isinstance(n.operator, Conv2d)) == (2, 3, 1, 2)
     check(model, {"x": image(4)})
+
+
+def test_what_stays_in_float_is_padded_as_the_model_has_it() -> None:
+    """Results of the CPU between layers are stored channels first."""
+    b = ModelBuilder()
+    x = b.node("CumSum", [b.dequantize("x", 0.05, np.int8(0)), b.constant(np.int64(3))])
+    stored = b.dequantize(b.quantize(x, 0.2, np.int8(3)), 0.2, np.int8(3))
+    borders = b.constant(np.array([0, 0, 1, 2, 0, 0, 0, 1]))
+    y = b.quantize(b.node("Pad", [stored, borders], mode="reflect"), 0.2, np.int8(3))
+    model = b.build({"x": ("int8", (1, 3, 5, 4))}, y)
+    imported = open_model(model).to_graph_and_rest(batch=1)
+    found = integer_layers(imported.graph, imported.kinds).graph
+    assert not any(isinstance(node.operator, PadTensor) for node in found.nodes)
+    given = {"x": image(2, (1, 3, 5, 4))}
+    np.testing.assert_array_equal(run(found, given)[y], reference(model, given))
 
 
 def test_a_residual_network_with_flatten_and_dense_equals_onnxruntime() -> None:
