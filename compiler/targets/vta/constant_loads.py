@@ -164,12 +164,15 @@ class ConstantLoader:
         return grant, loads
 
     def _most_words(self, part: "_Words") -> int:
-        """Words of one LOAD."""
+        """Words of one LOAD; of several in a beat, those of whole beats."""
+        bus = self._config.bus_bytes
+        step = max(1, bus // part.size) if part.short else 1
         if not self._cut:
-            return MOST
-        beats = -(-part.size // self._config.bus_bytes) * self._config.dram.beat_interval_cycles
-        pieces = -(-part.words * beats // PIECE_CYCLES)
-        return min(MOST, -(-part.words // pieces))
+            return MOST // step * step
+        beats = -(-part.words // step) * -(-part.size // bus)
+        pieces = -(-beats * self._config.dram.beat_interval_cycles // PIECE_CYCLES)
+        words = -(-part.words // pieces)
+        return min(MOST, words + -words % step) // step * step
 
     def there(
         self, arrays: Mapping[str, NDArray[np.generic]], layer: LoweredLayer, rows: int

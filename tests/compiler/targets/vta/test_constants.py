@@ -1,5 +1,7 @@
 """Placement of constants in DRAM, and LOADs of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from dovetail.compiler.targets.vta.constant_loads import PIECE_CYCLES, ConstantL
 from dovetail.compiler.targets.vta.constants import DramMap
 from dovetail.isa.configs import find_config
 from dovetail.isa.footprint import dram_rows
+from dovetail.isa.legality import legality_problem
 from dovetail.isa.memories import Memory
 from tests.end_to_end.models import Network
 
@@ -49,3 +52,17 @@ def test_no_load_takes_long_where_that_is_asked_for(*, cut: bool) -> None:
     assert np.array_equal(np.concatenate(words), weights.ravel())
     ends = np.cumsum([each.count_x for each in loads])
     assert [each.sram_address for each in loads[1:]] == [grant.start + end for end in ends[:-1]]
+
+
+@pytest.mark.parametrize("interval", [1, 3, 5, 15])
+def test_pieces_of_tables_begin_with_a_beat(interval: int) -> None:
+    """Several words of a table share a beat, however slow the memory is."""
+    config = find_config("zynq7020")
+    config = replace(config, dram=replace(config.dram, beat_interval_cycles=interval))
+    net = Network(np.random.default_rng(0))
+    ((layer, *_), _) = lowered(net.model(net.unary(net.input(4, 5, 5), "Sigmoid")))
+    table = np.repeat(np.arange(256)[:, None], config.block, 1).astype(np.uint8).view(np.int8)
+    _, loads = ConstantLoader(config, DramMap(config), cut=True).load("table", table, layer)
+    assert [legality_problem(each, config) for each in loads] == [None] * len(loads)
+    assert sum(each.count_x for each in loads) == 256
+    assert (len(loads) > 1) == (64 * interval > PIECE_CYCLES)
