@@ -1,17 +1,19 @@
-"""Accelerators with small memories, drawn: constants, rows and sums take turns there."""
+"""Accelerators of rare sizes, drawn: constants and sums take turns in their small memories."""
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
-from dovetail.isa.config import HardwareConfig
+from dovetail.isa.config import DramTiming, HardwareConfig
 from dovetail.isa.configs import CONFIGS
+from dovetail.isa.errors import ConfigError
 
 __all__ = ["DRAWN", "drawn_config"]
 
 DRAWN = "vta:drawn"
 """The target of such an accelerator, another one for each seed."""
 
-SIZES = {
+DEPTHS = {
     "act_depth": (256, 512, 1024, 2048),
     "wgt_depth": (32, 64, 128),
     "acc_depth": (32, 64, 128),
@@ -22,9 +24,42 @@ SIZES = {
     "acc_banks": (1, 2, 4),
 }
 
+UNITS: dict[str, tuple[Any, ...]] = {
+    "block": (4, 4, 8),
+    "bus_bytes": (4, 4, 8),
+    "queue_depth": (2, 4, 16),
+    "burst_beats": (4, 16, 64),
+    "store_slots": (2, 4),
+    "token_max": (1, 3, 15),
+    "tile_cycles": (1, 1, 2),
+    "vector_cycles": (1, 1, 2, 4),
+    "fixed_rounding": (True, True, False),
+    "row_parameters": (True, True, False),
+    "nibble_weights": (True, True, False),
+    "short_constants": (True, True, False),
+    "load_ahead": (True, False),
+}
+
+MEMORIES = {
+    "latency_cycles": (1, 12, 200),
+    "beat_interval_cycles": (1, 1, 4),
+    "queue_bursts": (1, 4),
+    "turnaround_cycles": (0, 4, 40),
+    "response_cycles": (1, 4, 40),
+}
+
 
 def drawn_config(seed: int) -> HardwareConfig:
-    """``tiny`` with memories of other sizes."""
+    """``tiny`` with other memories, units and timing of DRAM."""
     random = Random(seed)
-    sizes = {name: random.choice(some) for name, some in SIZES.items()}
-    return replace(CONFIGS["tiny"], name=f"drawn{seed}", **sizes)  # type: ignore[arg-type]
+
+    def some(choices: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+        return {name: random.choice(values) for name, values in choices.items()}
+
+    depths: dict[str, Any] = some(DEPTHS)
+    while True:
+        try:
+            dram = DramTiming(**some(MEMORIES))
+            return replace(CONFIGS["tiny"], name=f"drawn{seed}", dram=dram, **depths, **some(UNITS))
+        except ConfigError:
+            continue
