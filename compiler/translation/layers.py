@@ -21,12 +21,13 @@ from ..graph.operators.integer.conversions import Dequantize, Quantize, Shift128
 from ..graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
 from ..graph.operators.integer.norm import RowNorm
 from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
+from ..graph.operators.integer.residual import RequantizeAdd
 from ..graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ..graph.operators.integer.softmax import RowSoftmax
 from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ..graph.operators.movement import Concatenate, Expand, Reshape, Slice, Transpose
-from .rows import NONE, row_norm, row_softmax, scaled_sum
+from .rows import NONE, requantized_with, row_norm, row_softmax, scaled_sum
 from .symbol_sums import largest, linear, multiplied, requantized
 from .symbols import (
     BYTES,
@@ -96,6 +97,8 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
         case Requantize():
             limits = operator.zero_point, operator.low, operator.high
             return (requantized(x, Parameters(NONE, constant(1)), *limits),)
+        case RequantizeAdd():
+            return (requantized_with(operator, x, constant(1), tensor(node.inputs[2])),)
         case RequantizeFixed():
             limits = operator.zero_point, operator.low, operator.high
             packed = fixed_parameters(np.zeros_like(constant(1)), constant(1), constant(2))

@@ -5,12 +5,22 @@ from operator import itemgetter
 import numpy as np
 
 from ..graph.operators.integer.norm import RowNorm
+from ..graph.operators.integer.residual import RequantizeAdd
 from ..graph.operators.integer.scaled_sum import FRACTION_BITS, ScaledSum
 from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
 from .symbol_sums import largest, requantized
 from .symbols import Array, Parameters, Symbols, apply_table, balanced, digest, function, integers
 
-__all__ = ["NONE", "over_root", "over_sum", "row_norm", "row_softmax", "scaled_sum", "widened"]
+__all__ = [
+    "NONE",
+    "over_root",
+    "over_sum",
+    "requantized_with",
+    "row_norm",
+    "row_softmax",
+    "scaled_sum",
+    "widened",
+]
 
 NONE = np.zeros(1, np.int32)
 """No bias."""
@@ -35,6 +45,15 @@ def widened(values: Array, bias: Array, scale: Array, zero_point: int = 0) -> Sy
     """Results of REQUANTIZE from integers with the rounding WIDE; bias, scale: words of PAR."""
     bits = np.ascontiguousarray(scale).view(np.int32)
     return integers(function(digest("wide", zero_point), balanced(values + bias), bits))
+
+
+def requantized_with(step: RequantizeAdd, x: Symbols, scale: Array, r: Symbols) -> Symbols:
+    """Sums of 20 bits and a multiple of bytes; and the finish of their sum."""
+    terms = widened(x.values, NONE, scale).values + step.factor * r.values
+    moved = Parameters(
+        np.array([-step.factor * step.r_zero_point], np.int32), np.array([step.step], np.float32)
+    )
+    return requantized(integers(terms), moved, step.zero_point, step.low, step.high)
 
 
 def scaled_sum(step: ScaledSum, x: Symbols, factors: Array) -> Symbols:

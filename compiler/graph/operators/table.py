@@ -20,7 +20,16 @@ from . import (
     windows,
     winograd,
 )
-from .integer import conversions, fixed_point, norm, products, scaled_sum, softmax, values
+from .integer import (
+    conversions,
+    fixed_point,
+    norm,
+    products,
+    residual,
+    scaled_sum,
+    softmax,
+    values,
+)
 from .integer import windows as integer_windows
 from .protocol import TensorOperator
 
@@ -46,6 +55,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     values.Requantize,
     norm.RowNorm,
     softmax.RowSoftmax,
+    residual.RequantizeAdd,
     scaled_sum.ScaledSum,
     scaled_sum.ScalesOfWords,
     values.Softmax,

@@ -31,8 +31,9 @@ class ComputeAt:
         ->   for j: alloc t[4]: for i in 4: t[i] = f(4 * j + i);  for k in 4: y[..] = t[k]
 
     All reads of the buffer are in the loop.  The statements that write it come before, write
-    nothing else, and use one loop for each dimension as its index; what they read is not written
-    later.  Elements that two iterations read are computed twice.
+    nothing else, and use one loop for each dimension as its index, or a number where iterations
+    read all of the dimension; what they read is not written later.  Elements that two iterations
+    read are computed twice.
     """
 
     buffer: str
@@ -135,7 +136,8 @@ class ComputeAt:
             raise ScheduleError(f"{what}: it is written from other elements of itself")
         for axis, (form, size) in enumerate(zip(index, buffer.shape, strict=True)):
             atom = form.atom
-            if size == 1 and form.value == 0:
+            whole = box.start[axis].value == 0 and box.shape[axis] == size
+            if form.value is not None and whole:
                 continue
             loop = find(
                 Function("", (), (), stmt),

@@ -208,8 +208,9 @@ def _fits(layers: Sequence[LoweredLayer], size: int, config: HardwareConfig) -> 
     their memories.
     """
     make = layers[0].kernel
-    sums = [size * make.extents["y"] * make.extents["x"]]
-    sums += [prod(layer.kernel.extents[a] for a in AXES) for layer in layers[2:]]
+    sums = [size * make.extents["y"] * make.extents["x"] * make.sum_words]
+    kernels = [layer.kernel for layer in layers[2:]]
+    sums += [each.sum_words * prod(each.extents[a] for a in AXES) for each in kernels]
     if max(sums) > config.bank_words(Memory.ACC):
         return False
     whole = layers[2].constants.get("bias") if layers[2:] else None

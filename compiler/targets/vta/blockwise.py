@@ -83,7 +83,7 @@ def blockwise(
         return None
     if any(tiling.sizes.get(axis, extents[axis]) != extents[axis] for axis in ("y", "x", "k")):
         return None
-    made, sums = pool.kernel.extents["c"], dense.kernel.extents["c"]
+    made, sums = pool.kernel.extents["c"], dense.kernel.extents["c"] * dense.kernel.sum_words
     if conv.kernel.extents["c"] != made or dense.kernel.extents["k"] != made:
         return None
     if made * sums <= config.wgt_depth // 2 or sums > config.bank_words(Memory.ACC):

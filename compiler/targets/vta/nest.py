@@ -298,6 +298,11 @@ class Kernel:
         )
 
     @property
+    def sum_words(self) -> int:
+        """Words of ACC for each of a result: two where something is added to its sums there."""
+        return self.extents.get("added", 1)
+
+    @property
     def by_rows(self) -> bool:
         """True if a tile must have all channels of its rows."""
         return any(nest.makes_row or nest.sums_terms for nest in self.nests)

@@ -41,12 +41,14 @@ from .nest import (
 )
 from .read_values import Copy, NestError, Values
 
-__all__ = ["BYTE", "HIGH", "LOW", "NestError", "read_nests"]
+__all__ = ["BYTE", "HIGH", "LOW", "MOVED", "NestError", "read_nests"]
 
 LOW, HIGH = "low", "high"
 """Bytes of exponentials, in place of a softmax's result and operand."""
 BYTE = "root_byte"
 """Name of the value by whose root rows are divided, in place of a normalisation's result."""
+MOVED = "moved."
+"""What loops that write a buffer begin with, behind its name, where other loops write it too."""
 
 FOLDS = {BinaryFunction.ADD: (Fold.SUM, 0), BinaryFunction.MAX: (Fold.MAX, -128)}
 """The fold of each reduction, and its first value."""
@@ -254,7 +256,7 @@ def _moving(ref: Ref) -> set[str]:
 def _renamed(nest: Nest) -> Nest:
     prefix = f"{nest.name}."
     names = {
-        loop.name: loop.name.removeprefix(prefix)
+        loop.name: loop.name.removeprefix(prefix).removeprefix(MOVED)
         for loop in nest.loops
         if loop.name.startswith(prefix)
     }

@@ -39,6 +39,15 @@ class AccBanks:
                 self._open[tile] += sum(other < members[0] for other in before[index])
         self._left = {tile: len(members) for tile, members in self._members.items()}
         self._bank: dict[int, int] = {}
+        self._old: dict[int, set[int]] = {}
+        """What was in the bank of a tile before."""
+        self._first = {
+            index
+            for members in self._members.values()
+            for index in members
+            if before[index].isdisjoint(members)
+        }
+        """Instructions that depend on none of their tile."""
         self._free: list[tuple[int, int, int | None]] = [(0, n, None) for n in range(banks)]
         """Banks without a tile: since when, number, the tile before."""
         self._until: list[dict[Unit, int]] = [{} for _ in range(banks)]
@@ -58,16 +67,18 @@ class AccBanks:
         )
 
     def take(self, index: int, unit: Unit, end: int) -> tuple[int, set[int]]:
-        """The bank in which ``index`` works until ``end``; what was there before, if it is new."""
+        """The bank in which ``index`` works until ``end``; what was there before, unless ``index``
+        comes after others of its tile.
+        """
         tile = self._tiles[index]
         if tile is None:
             return 0, set()
-        old: set[int] = set()
         if tile not in self._bank:
             _, bank, last = entry = min(self._free)
             self._free.remove(entry)
             self._bank[tile] = bank
-            old = set() if last is None else set(self._members[last])
+            self._old[tile] = set() if last is None else set(self._members[last])
+        old = self._old[tile] if index in self._first else set()
         bank = self._bank[tile]
         self._until[bank][unit] = end
         self._left[tile] -= 1

@@ -6,6 +6,7 @@ from ...graph.ir import Graph, Node
 from ...graph.operators.assembly import Assemble
 from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
+from ...graph.operators.integer.residual import RequantizeAdd
 from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...graph.operators.integer.softmax import RowSoftmax
 from ...graph.operators.integer.values import Add, Lookup, Requantize
@@ -32,6 +33,7 @@ NEEDS = {
     RowSoftmax: "softmax needs",
     RowNorm: "normalisations need",
     ScaledSum: "scaled sums need",
+    RequantizeAdd: "sums with a tensor that is not requantised need",
 }
 """Operators that PAR holds parameters of rows for, and how a message names them."""
 
@@ -72,6 +74,8 @@ def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | N
             return _par_problem(where, words, "scales and biases of channels", row_words)
         case ScaledSum():
             return _sum_problem(graph, node, row_words)
+        case RequantizeAdd():
+            return _residual_problem(graph, node)
     return None
 
 
@@ -148,6 +152,19 @@ def _sum_problem(graph: Graph, node: Node, row_words: int) -> str | None:
         return f"{where}: sums of {channels} channels; required whole blocks of {lanes}"
     words = graph.types[node.inputs[1]].elements // lanes
     return _par_problem(where, words, "factors", row_words)
+
+
+def _residual_problem(graph: Graph, node: Node) -> str | None:
+    where, total = f"node {node.origin!r}", graph.producer(node.inputs[0])
+    if total is not None and isinstance(total.operator, Reshape):
+        total = graph.producer(total.inputs[0])
+    if total is None or not isinstance(total.operator, Conv2d):
+        return f"{where}: adds a tensor to sums that no convolution or dense layer makes"
+    if total.operator.groups > 1:
+        return f"{where}: adds a tensor to sums of a convolution of groups; required quantised ones"
+    if node.inputs[2] in graph.constants:
+        return f"{where} adds {node.inputs[2]!r}, a constant; required what is computed"
+    return None
 
 
 def _par_problem(where: str, words: int, content: str, row_words: int) -> str | None:

@@ -203,6 +203,7 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
     Raises DoesNotFitError when not even the smallest tile fits.
     """
     extents = kernel.extents
+    limits = replace(limits, acc_words=limits.acc_words // kernel.sum_words)
     has_sums = "acc" in kernel.refs
     reduced = extents.get("k", 1) * extents.get("ky", 1) * extents.get("kx", 1) if has_sums else 0
     if reduced > limits.wgt_words:

@@ -196,7 +196,7 @@ def _sizes(
     for sizes in product(*(divisors(extents[axis]) for axis in AXES)):
         if _parted(kernel) and 2 * sizes[0] > config.par_depth:
             continue
-        if "acc" in refs and prod(sizes) > config.bank_words(Memory.ACC):
+        if "acc" in refs and kernel.sum_words * prod(sizes) > config.bank_words(Memory.ACC):
             continue
         rows = prod(sizes[1:])
         if kernel.by_rows and (sizes[0] < extents["c"] or ROW_PARTS * rows > config.par_depth):

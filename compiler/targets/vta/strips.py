@@ -126,7 +126,7 @@ def _most_pixels(kernel: Kernel, config: HardwareConfig) -> int | None:
     """
     if all(ref.buffer.scope is not Scope.ACC for ref in kernel.refs.values()):
         return None
-    words = config.bank_words(Memory.ACC)
+    words = config.bank_words(Memory.ACC) // kernel.sum_words
     if not kernel.by_rows:
         return words
     return min(words // kernel.extents["c"], config.par_depth // STRIP_PARTS)

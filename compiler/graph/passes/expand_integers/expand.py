@@ -33,6 +33,7 @@ from ...operators.integer.fixed_point import (
 )
 from ...operators.integer.norm import RowNorm
 from ...operators.integer.products import Conv2d, Dense, RowProducts
+from ...operators.integer.residual import RequantizeAdd
 from ...operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...operators.integer.softmax import RowSoftmax
 from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
@@ -44,6 +45,7 @@ from .norm import row_norm
 from .products import conv2d, dense, largest_sum, row_products
 from .raised_bytes import F32, RAISE, RaisedBytes
 from .ratios import add, multiply
+from .residual import requantize_add
 from .scaled_sum import scaled_sum, scales_of_words
 from .softmax import row_softmax, softmax
 from .windows import window
@@ -145,6 +147,7 @@ class _Expanding:
                 Requantize()
                 | RequantizeFixed()
                 | RequantizeReal()
+                | RequantizeAdd()
                 | AddFixed()
                 | MultiplyFixed()
                 | Add()
@@ -244,6 +247,7 @@ class _Expanding:
         operator: Requantize
         | RequantizeFixed
         | RequantizeReal
+        | RequantizeAdd
         | AddFixed
         | MultiplyFixed
         | Add
@@ -269,6 +273,12 @@ class _Expanding:
             case RequantizeReal():
                 scale = self.aligned(node.inputs[1], is_image)
                 result = requantize_real(self.new, x, operator, scale)
+            case RequantizeAdd():
+                scale, other = (
+                    self.aligned(node.inputs[1], is_image),
+                    self.beside(node, is_image, 2),
+                )
+                result = requantize_add(self.new, x, scale, other, operator)
             case AddFixed() | MultiplyFixed():
                 result = pair(self.new, x, self.beside(node, is_image), operator)
             case WeightedAdd():
@@ -287,9 +297,10 @@ class _Expanding:
                 assert_never(operator)
         (self.images if is_image else self.plain)[node.output] = result
 
-    def beside(self, node: Node, is_image: bool) -> str:
-        """The second operand, in the order of the first."""
-        return self.image(node.inputs[1]) if is_image else self.tensor(node.inputs[1])
+    def beside(self, node: Node, is_image: bool, number: int = 1) -> str:
+        """The second operand, or that of ``number``, in the order of the first."""
+        name = node.inputs[number]
+        return self.image(name) if is_image else self.tensor(name)
 
     def lookup(self, x: str, table: str, is_image: bool) -> str:
         """Rows of the table, where channels have their own, follow each other."""

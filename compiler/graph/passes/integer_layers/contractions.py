@@ -147,7 +147,7 @@ def with_bias(
 ) -> Accumulated:
     """The sum with a constant added to each channel.
 
-    A float constant, which int32 only approximates, must be the product's own bias.
+    A float constant, which int32 only approximates, must be the product's only bias.
     Raises UnrecognisedError when it is none of channels, or not in units of the sum.
     """
     if not np.isinf([value.low, value.high]).all():
@@ -171,10 +171,13 @@ def with_bias(
                 f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
             )
         steps = values.reshape(-1).astype(np.int64) - bias.zero_points
-    elif node.origin == value.origin:
+    elif not value.bias.any():
         steps = _bias_steps(values.reshape(-1), scales, node.origin)
     else:
-        raise UnrecognisedError("adds a float constant; required int32 with DequantizeLinear")
+        raise UnrecognisedError(
+            "adds a float constant to a product that has a bias; required int32 with "
+            "DequantizeLinear"
+        )
     total = value.bias + np.broadcast_to(steps, (count,))
     _check(state, value.operator, state.builder.constants[value.weights], total, value.origin)
     return replace(value, bias=total)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction, Where
+from ...operators.integer.products import ConvTranspose2d
 from .constant_tensors import as_tensor
 from .contractions import with_bias
 from .functions import is_common, recognise_function
@@ -17,6 +18,7 @@ from .state import State, UnrecognisedError
 from .values import (
     NCHW_TO_NHWC,
     Accumulated,
+    Added,
     Averaged,
     Foreign,
     Masked,
@@ -36,7 +38,7 @@ __all__ = ["recognise_elementwise"]
 
 MATRICES = identity_order(4)
 """How matrices of a batch are stored."""
-Clipped = Accumulated | Sum | Multiplied
+Clipped = Accumulated | Added | Sum | Multiplied
 """Values that may be clipped before they are quantised."""
 
 
@@ -100,6 +102,8 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     constant = b if isinstance(b, RealConstant) else state.array(right)
     if function is BinaryFunction.ADD and isinstance(a, Accumulated) and constant is not None:
         return with_bias(state, node, a, constant)
+    if function is BinaryFunction.ADD and isinstance(a, Accumulated) and isinstance(b, Real):
+        return _residual(state, node, a, b)
     raise UnrecognisedError(
         f"{function.value} of the result of node {a.origin!r} and another; required that it is "
         "quantised first"
@@ -156,6 +160,23 @@ def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:
     order = wholes[0].permutation if wholes and wholes[0].permutation == MATRICES else NCHW_TO_NHWC
     first, second = (repeated(state, each.tensor, shape, origin, order) for each in (a, b))
     return Sum(replace(a, tensor=first), replace(b, tensor=second))
+
+
+def _residual(state: State, node: Node, a: Accumulated, b: Real) -> Added:
+    """Sums of products and a tensor, as quantisers leave them that do not quantise in between."""
+    shape = state.source.types[node.output].shape
+    clipped = (a.low, a.high) != (-np.inf, np.inf)
+    if isinstance(a.operator, ConvTranspose2d):
+        raise UnrecognisedError(
+            f"add of the result of node {a.origin!r}, a ConvTranspose, and another; required that "
+            "it is quantised first"
+        )
+    if clipped or any(state.source.types[name].shape != shape for name in node.inputs):
+        raise UnrecognisedError(
+            f"add of the {'clipped ' if clipped else ''}result of node {a.origin!r} and another, "
+            "perhaps repeated; required that it is quantised first"
+        )
+    return Added(a, b)
 
 
 def _difference(state: State, a: Real, b: Real, origin: str) -> Sum:

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from dovetail.isa.requantize import WIDE_LIMIT
+
 from ...ir import GraphBuilder
 from ...operators.integer.conversions import Quantize
+from ...operators.integer.residual import MOST_FACTOR, RequantizeAdd
 from ...operators.integer.rules import Pair
 from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax
 from ...operators.integer.windows import AveragePool2d, Pad
@@ -23,6 +26,7 @@ from .state import State, UnrecognisedError
 from .values import (
     F32,
     Accumulated,
+    Added,
     Array,
     Averaged,
     Floating,
@@ -69,6 +73,8 @@ def quantize(
             return Integer(graph.node(operator, (name,), stem, origin), permutation)
         case Accumulated():
             return _requantize(state, value, scale, zero_point, stem, origin)
+        case Added():
+            return _requantize_added(state, value, scale, zero_point, stem, origin)
         case Products():
             return _requantize_products(state, value, scale, zero_point, stem, origin)
         case Sum():
@@ -129,6 +135,42 @@ def _requantize(
     operator = Requantize(zero_point, low, high)
     steps = value.x_scale * value.w_scales
     name = _requantized(graph, total, operator, steps, scale, stem, origin)
+    return _as_rows(graph, name, value, stem, origin)
+
+
+def _requantize_added(
+    state: State, value: Added, scale: np.float32, zero_point: int, stem: str, origin: str
+) -> Integer:
+    """Both terms in steps of which the added tensor's are whole numbers, and so few that no result
+    within its limits needs more than 20 bits of one.
+    """
+    sums, other, graph = value.value, value.other, state.builder
+    total = sum_of(state, sums)
+    kind = graph.types[total]
+    r = permuted(graph, other.tensor, sums.permutation, origin)
+    if graph.types[r].shape != kind.shape:
+        r = graph.node(Reshape(kind.shape), (r,), f"{stem}/added", origin)
+    ratio = float(other.scale) / float(scale)
+    factor = int(ratio * WIDE_LIMIT / (257 + 255 * ratio))
+    if factor < 1:
+        raise UnrecognisedError(
+            f"adds a tensor whose scale of {other.scale} is {ratio:.3g} steps of the result; "
+            f"required at least {257 / WIDE_LIMIT:.3g}"
+        )
+    assert factor <= MOST_FACTOR
+    step = F32(ratio / factor)
+    low, high = int8_limits(value.low, value.high, scale, zero_point)
+    operator = RequantizeAdd(factor, float(step), other.zero_point, zero_point, low, high)
+    steps = (sums.x_scale * sums.w_scales).astype(np.float64) / (float(scale) * float(step))
+    scales = np.broadcast_to(steps.astype(F32), kind.shape[-1:]).copy()
+    if not np.isfinite(scales).all():
+        raise UnrecognisedError(f"a result's scale of {scale}: a step of the sum is too many of it")
+    inputs = total, graph.constant(f"{stem}/scale", scales), r
+    return _as_rows(graph, graph.node(operator, inputs, stem, origin), sums, stem, origin)
+
+
+def _as_rows(graph: GraphBuilder, name: str, value: Accumulated, stem: str, origin: str) -> Integer:
+    """Requantised sums, rows without the height that they have as images."""
     count, *size = graph.types[name].shape
     more = 1 + len(size) - len(value.permutation)
     if more:

@@ -22,6 +22,7 @@ __all__ = [
     "F32",
     "NCHW_TO_NHWC",
     "Accumulated",
+    "Added",
     "Array",
     "Averaged",
     "Codes",
@@ -133,6 +134,16 @@ class Accumulated:
     channel: int
     stem: str
     origin: str
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@frozen(eq=False)
+class Added:
+    """Sum of products and a dequantised tensor of its shape, then a clip."""
+
+    value: Accumulated
+    other: Real
     low: float = -np.inf
     high: float = np.inf
 
@@ -293,7 +304,16 @@ class Function:
 
 
 Pending = (
-    Accumulated | Products | Sum | Multiplied | Averaged | Resampled | Joined | Masked | Softmaxed
+    Accumulated
+    | Added
+    | Products
+    | Sum
+    | Multiplied
+    | Averaged
+    | Resampled
+    | Joined
+    | Masked
+    | Softmaxed
 )
 """Values that are computed when they are quantised."""
 
@@ -313,6 +333,7 @@ Value = (
     | Real
     | RealConstant
     | Accumulated
+    | Added
     | Products
     | Sum
     | Multiplied

@@ -15,6 +15,7 @@ from ....graph.ir import Graph
 from ....graph.operators.integer.fixed_point import AddFixed, MultiplyFixed
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.scaled_sum import ScaledSum
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Multiply, WeightedAdd
@@ -42,6 +43,8 @@ from .definition import (
 )
 from .fixed_point_add import find_fixed_point
 from .product import define_product
+from .residual import added as added_to_sums
+from .residual import with_terms
 from .row_norm import lower_row_norm
 from .row_products import define_row_products
 from .row_softmax import lower_row_softmax
@@ -117,6 +120,11 @@ def lower(
         assert isinstance(addition.operator, AnyAdd)
         added = _sum(addition.operator, operands, output)
         before, definition, pairs = definition, added.definition, added.inexact_pairs
+    residual = next(
+        (n.operator for n in layer.nodes if isinstance(n.operator, RequantizeAdd)), None
+    )
+    if isinstance(residual, RequantizeAdd):
+        before, definition = definition, added_to_sums(residual, output)
     table = next((n for n in layer.nodes if isinstance(n.operator, Lookup)), None)
     if table is not None:
         definition, tables = _looked_up(
@@ -129,12 +137,15 @@ def lower(
         target = output.place(*place.indices)
         last = nest(output, write(definition, place, output.buffer, target))
     constants = {**(before.constants if before else {}), **definition.constants}
+    body = _body(last, before or definition, output if before and addition else None)
+    if isinstance(residual, RequantizeAdd) and before is not None:
+        body = _with_sums(with_terms(last, before, residual, inputs[1], output), before)
     return LoweredLayer(
         Function(
             layer.name,
             (*_inputs(inputs, output, constants), *tables),
             (output.buffer,),
-            _body(last, before or definition, output if before else None),
+            body,
         ),
         constants,
         inputs,
@@ -184,9 +195,14 @@ def _body(last: Stmt, first: Definition, summed: Activation | None) -> Stmt:
         place = place_of(f"{ADDEND}.")
         before = nest(summed, write(first, place, addend, place.indices), f"{ADDEND}.")
         last = Allocate(addend, block(before, last))
-    if first.sums is not None:
-        last = Allocate(first.sums.buffer, block(*first.sums.statements, last))
-    return last
+    return _with_sums(last, first)
+
+
+def _with_sums(last: Stmt, first: Definition) -> Stmt:
+    """``last``, after the sums that ``first`` reads, if there are any."""
+    if first.sums is None:
+        return last
+    return Allocate(first.sums.buffer, block(*first.sums.statements, last))
 
 
 @frozen

@@ -10,6 +10,7 @@ from ....graph.ir import Graph
 from ....graph.operators.assembly import Append
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.rules import Pads
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.windows import MaxPool2d
@@ -187,6 +188,8 @@ def _image(
     viewed = name in {view.whole for view in partition.views.values()}
     if len(readers) != 1 or name in partition.result_roots or viewed:
         return None
+    if readers[0].inputs[0] != name:
+        return None
     node = readers[0].nodes[0]
     conv, shape = node.operator, graph.types[name].shape
     if not isinstance(conv, Conv2d) or conv.groups != 1 or conv.dilations != (1, 1):
@@ -256,7 +259,11 @@ def _align_operands(partition: Partition, activations: dict[str, Activation]) ->
 
 def _alike(layer: Layer) -> tuple[str, ...]:
     """Activations whose channels meet each other, lane by lane."""
-    return layer.inputs if isinstance(layer.nodes[0].operator, AnyMultiply) else _summed(layer)
+    if isinstance(layer.nodes[0].operator, AnyMultiply):
+        return layer.inputs
+    if any(isinstance(node.operator, RequantizeAdd) for node in layer.nodes):
+        return (layer.inputs[1], layer.output)
+    return _summed(layer)
 
 
 def _summed(layer: Layer) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ import numpy as np
 
 from ....dtypes import DType
 from ....graph.ir import Graph
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d
 from ....loops.expressions import BinaryFunction, Cast, Constant, Expr, Load, Variable
 from ..finishes import requantized, requantized_fixed
 from ..operators import AnyRequantize
 from ..passes.fuse import Layer
+from ..row_finishes import widened
 from .activation import Activation
 from .definition import Array, Definition, Fold, Place, constant_buffer
 from .fixed_sums import parameters_of
@@ -64,13 +66,17 @@ def define_average(pool: AveragePool2d, x: Activation) -> Definition:
 def channel_finish(
     graph: Graph, layer: Layer, bias: Array, output: Activation
 ) -> tuple[Finish, dict[str, Array]]:
-    """The finish of a sum for each channel, and its constants."""
-    node = next(n for n in layer.nodes if isinstance(n.operator, AnyRequantize))
+    """The finish of a sum for each channel, and its constants; of one that bytes are added to, to
+    20 bits.
+    """
+    node = next(n for n in layer.nodes if isinstance(n.operator, AnyRequantize | RequantizeAdd))
     operator = node.operator
-    assert isinstance(operator, AnyRequantize)
-    given = [graph.constants[name] for name in node.inputs[1:]]
+    assert isinstance(operator, AnyRequantize | RequantizeAdd)
+    given = [graph.constants[name] for name in node.inputs[1:] if name in graph.constants]
     bias, scale = parameters_of(bias, given)
     constants = {"bias": _blocked(bias, output), "scale": _blocked(scale, output, 1)}
+    if isinstance(operator, RequantizeAdd):
+        return _finish(constants, "", widened), constants
     finish = finish_of(constants, "", operator.zero_point, operator.low, operator.high)
     return finish, constants
 
@@ -83,6 +89,18 @@ def finish_of(
     A scale of int32 is a multiplier in fixed point.  Where all blocks have the same, ``constants``
     keeps that of one.
     """
+
+    def meaning(value: Expr, bias: Load, scale: Load) -> Expr:
+        of = requantized_fixed if scale.buffer.dtype is DType.INT32 else requantized
+        return of(value, bias, scale, zero_point, low, high)
+
+    return _finish(constants, prefix, meaning)
+
+
+def _finish(
+    constants: dict[str, Array], prefix: str, meaning: Callable[[Expr, Load, Load], Expr]
+) -> Finish:
+    """As ``finish_of``: ``meaning`` of a value, its bias and its scale."""
     names = f"{prefix}bias", f"{prefix}scale"
     if all((constants[name] == constants[name][:1]).all() for name in names):
         constants |= {name: constants[name][:1] for name in names}
@@ -91,9 +109,7 @@ def finish_of(
     def finish(value: Expr, place: Place) -> Expr:
         block = place.c if bias.shape[0] > 1 else Constant(0, DType.INT64)
         index = (block, place.l)
-        parameters = Load(bias, index), Load(scale, index)
-        meaning = requantized_fixed if scale.dtype is DType.INT32 else requantized
-        return meaning(value, *parameters, zero_point, low, high)
+        return meaning(value, Load(bias, index), Load(scale, index))
 
     return finish
 

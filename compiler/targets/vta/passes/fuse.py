@@ -4,6 +4,7 @@ Conv2d, Requantize [, Lookup]      ->  one layer
 Conv2d, Requantize, Add [, Lookup] ->  one layer, when nothing else reads the convolution's result
 RowProducts, Requantize [, Lookup] ->  one layer
 Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, Lookup]
+Conv2d, RequantizeAdd [, Lookup]    ->  one layer, which reads what is added too
 Conv2d, ScaledSum(ScalesOfWords)   ->  one layer, its factors an activation that it loads as words
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
 Lookup | RowSoftmax | RowNorm      ->  a layer of its own
@@ -24,6 +25,7 @@ from ....graph.ir import Graph, Node
 from ....graph.operators.assembly import Append, Assemble
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ....graph.operators.integer.softmax import RowSoftmax
@@ -157,6 +159,11 @@ def fuse(graph: Graph) -> Partition:
             continue
         if isinstance(node.operator, ScalesOfWords):
             continue
+        if isinstance(node.operator, Conv2d) and _is_added_to(graph, node):
+            # Its place is behind what is added.
+            continue
+        if isinstance(node.operator, RequantizeAdd):
+            node = _summed(graph, node)
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
         count = 2 if isinstance(node.operator, TWO) else 1
@@ -165,6 +172,7 @@ def fuse(graph: Graph) -> Partition:
             scales = graph.producer(nodes[-1].inputs[1])
             assert scales is not None
             read.append(scales.inputs[0])
+        read += [each.inputs[2] for each in nodes if isinstance(each.operator, RequantizeAdd)]
         activations = tuple(aliases.get(name, name) for name in read)
         layers.append(Layer(nodes, activations, nodes[-1].output))
     found = Partition(cut.sources, tuple(layers), cut.results, views, tuple(appended))
@@ -223,6 +231,20 @@ def _with_sums(graph: Graph, partition: Partition) -> tuple[Layer, ...]:
         else:
             found.append(layer)
     return tuple(found)
+
+
+def _is_added_to(graph: Graph, conv: Node) -> bool:
+    """True if bytes are added to the sums of ``conv``."""
+    return isinstance(_only_consumer(graph, conv).operator, RequantizeAdd)
+
+
+def _summed(graph: Graph, node: Node) -> Node:
+    """The convolution whose sums ``node`` adds bytes to, perhaps after a Reshape."""
+    maker = graph.producer(node.inputs[0])
+    if maker is not None and isinstance(maker.operator, Reshape):
+        maker = graph.producer(maker.inputs[0])
+    assert maker is not None
+    return maker
 
 
 def _only_consumer(graph: Graph, node: Node) -> Node:

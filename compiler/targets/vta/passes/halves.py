@@ -29,6 +29,7 @@ from ....graph.ir import Array, Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble, Halves
 from ....graph.operators.integer.conversions import Quantize, Shift128
 from ....graph.operators.integer.products import Conv2d
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Reshape, Transpose
 from ....graph.passes.eliminate_dead import EliminateDead
@@ -118,7 +119,7 @@ def _chain(graph: Graph, node: Node, lanes: int) -> list[_Layer]:
         found.append(layer)
         readers = graph.consumers(layer.output)
         if len(found) > 1 and not _is_depthwise(graph, node):
-            apart = not any(isinstance(each.operator, AnyAdd) for each in readers)
+            apart = not any(isinstance(each.operator, AnyAdd | RequantizeAdd) for each in readers)
             whole, reach = graph.types[found[0].output].shape[1], sum(x.reach for x in found[1:])
             fits = whole % 2 == 0 and whole // 2 + reach <= whole
             return found if len(found) > 2 and apart and fits else []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dovetail.isa.frozen import frozen, replace
 
 from ....graph.ir import Graph, Node
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.values import Lookup
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 
@@ -34,7 +35,7 @@ class NarrowLimits:
 
 def _narrowed(graph: Graph, node: Node) -> Node:
     operator = node.operator
-    if not isinstance(operator, AnyRequantize | AnyAdd | AnyMultiply):
+    if not isinstance(operator, AnyRequantize | RequantizeAdd | AnyAdd | AnyMultiply):
         return node
     readers = graph.consumers(node.output)
     if node.output in graph.outputs or len(readers) != 1:

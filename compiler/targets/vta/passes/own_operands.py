@@ -3,13 +3,15 @@
     Add(x, y)  ->  Add(x, MaxPool2d(y) of one pixel), x and y parts of one tensor
 
 A layer reads one part of a tensor: where that is loaded, the other part is elsewhere.  A tensor
-and itself are one part.  Each node is visited once, so the pass ends.
+and itself are one part, but not where one of them goes through a convolution first.  Each node is
+visited once, so the pass ends.
 """
 
 from dovetail.isa.frozen import frozen, replace
 
-from ....graph.ir import Graph, GraphBuilder
+from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.movement import Reshape
 from ..operators import AnyAdd, AnyMultiply
 from .own_parts import COPY, is_channel_concatenation, is_channel_slice
@@ -31,8 +33,20 @@ class OwnOperands:
                 x, y, *others = node.inputs
                 y = builder.node(COPY, (y,), f"{node.output}/operand", node.origin)
                 node = replace(node, inputs=(x, y, *others))
+            if isinstance(node.operator, RequantizeAdd) and _shares(graph, node):
+                x, scale, y = node.inputs
+                y = builder.node(COPY, (y,), f"{node.output}/operand", node.origin)
+                node = replace(node, inputs=(x, scale, y))
             builder.nodes.append(node)
         return graph if len(builder.nodes) == len(graph.nodes) else builder.build(graph.outputs)
+
+
+def _shares(graph: Graph, node: Node) -> bool:
+    """True if a convolution reads parts of what is added to its sums."""
+    x, _, y = node.inputs
+    while (maker := graph.producer(x)) is not None and isinstance(maker.operator, Reshape):
+        (x,) = maker.inputs
+    return maker is not None and bool(_wholes(graph, maker.inputs[0]) & _wholes(graph, y))
 
 
 def _share(graph: Graph, x: str, y: str) -> bool:

@@ -18,6 +18,7 @@ from ....graph.operators.assembly import Assemble
 from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, RowProducts
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice
@@ -27,7 +28,17 @@ from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 __all__ = ["OwnParts", "is_channel_concatenation", "is_channel_slice", "is_copy", "is_operand"]
 
 POOLS = (MaxPool2d, AveragePool2d, Upsample2d)
-MADE = (AnyRequantize, AnyAdd, AnyMultiply, *POOLS, Lookup, RowNorm, Assemble, Gather)
+MADE = (
+    AnyRequantize,
+    RequantizeAdd,
+    AnyAdd,
+    AnyMultiply,
+    *POOLS,
+    Lookup,
+    RowNorm,
+    Assemble,
+    Gather,
+)
 """Operators whose results layers of the accelerator make."""
 
 COPY = MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0))
@@ -139,7 +150,7 @@ def _has_two_operands(graph: Graph, node: Node) -> bool:
     if isinstance(node.operator, Lookup):
         before = graph.producer(node.inputs[0])
         return before is not None and _has_two_operands(graph, before)
-    return isinstance(node.operator, AnyAdd | AnyMultiply)
+    return isinstance(node.operator, RequantizeAdd | AnyAdd | AnyMultiply)
 
 
 def _reads(graph: Graph, name: str) -> set[str]:
@@ -151,7 +162,7 @@ def _reads(graph: Graph, name: str) -> set[str]:
         if node is None:
             continue
         found |= set(node.inputs)
-        if isinstance(node.operator, Lookup | AnyRequantize):
+        if isinstance(node.operator, Lookup | AnyRequantize | RequantizeAdd):
             pending.append(node.inputs[0])
         elif isinstance(node.operator, Assemble):
             pending += node.inputs

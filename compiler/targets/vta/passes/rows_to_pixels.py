@@ -22,6 +22,7 @@ from math import prod
 from ....graph.ir import Node
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
+from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
@@ -67,27 +68,29 @@ def _convolve(rewriter: Rewriter, node: Node) -> str | None:
 
 def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operator, types = node.operator, rewriter.graph.types
-    count = 2 if isinstance(operator, AnyAdd | AnyMultiply) else 1
+    places = (0, 1) if isinstance(operator, AnyAdd | AnyMultiply) else (0,)
+    if isinstance(operator, RequantizeAdd):
+        places = (0, 2)
+    operands = [node.inputs[place] for place in places]
     one_by_one = _is_of_pixels(rewriter, node) and not makes_rows(rewriter, node)
-    layers = AnyAdd | AnyMultiply | AnyRequantize | Lookup | RowNorm | RowSoftmax
+    layers = AnyAdd | AnyMultiply | AnyRequantize | RequantizeAdd | Lookup | RowNorm | RowSoftmax
     if not isinstance(operator, layers) and not one_by_one:
         return None
-    before = [shaped(rewriter, name) for name in node.inputs[:count]]
+    before = [shaped(rewriter, name) for name in operands]
     found = [each.inputs[0] for each in before if each is not None]
-    if not found or len({types[name].shape for name in node.inputs[:count]}) > 1:
+    if not found or len({types[name].shape for name in operands}) > 1:
         return None
     # Another image of as many pixels is moved to the places of one that a layer makes.
     shape = types[min(found, key=lambda name: _is_moved(rewriter, name))].shape
-    images = list[str]()
-    for each, name in zip(before, node.inputs, strict=False):
+    inputs = list(node.inputs)
+    for place, each, name in zip(places, before, operands, strict=True):
         if each is not None and types[each.inputs[0]].shape == shape:
-            images.append(each.inputs[0])
+            inputs[place] = each.inputs[0]
         elif is_image(types[node.output].shape) and name not in rewriter.graph.constants:
             return None
         else:
-            images.append(_image(rewriter, name, shape, node.origin))
-    inputs = (*images, *node.inputs[count:])
-    inner = rewriter.builder.node(operator, inputs, f"{node.output}/image", node.origin)
+            inputs[place] = _image(rewriter, name, shape, node.origin)
+    inner = rewriter.builder.node(operator, tuple(inputs), f"{node.output}/image", node.origin)
     return rewriter.builder.node(
         Reshape(types[node.output].shape), (inner,), node.output, node.origin
     )
