@@ -14,6 +14,7 @@ from dovetail.compiler.graph.operators.integer.fixed_point import (
     RequantizeFixed,
     RequantizeReal,
 )
+from dovetail.compiler.graph.operators.integer.residual import RequantizeAdd
 from dovetail.compiler.graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from dovetail.compiler.graph.operators.integer.values import Multiply, Softmax, WeightedAdd
 from dovetail.compiler.graph.operators.integer.windows import Pad
@@ -43,6 +44,7 @@ INTEGER_CASES: tuple[tuple[TensorOperator, list[NDArray[np.generic]]], ...] = (
     (AddFixed(1, HALF, -1, -2, -HALF, 0, HALF, -20, 4, -128, 127), [BYTES, some((1, 3))]),
     (MultiplyFixed(1, -2, HALF, -3, 4, -128, 127), [BYTES, some((2, 1))]),
     (AverageFixed((2, 3), (1, 2), (1, 0, 0, 2), -128, 127), [IMAGE]),
+    (RequantizeAdd(700, 0.001, 3, -5, -90, 100), [SUMS * 99, SCALE * 50, BYTES]),
     (ScaledSum(3, 2, 2), [some((2, 6), "int32"), some((2, 12), "float32")]),
     (ScalesOfWords(4, 2), [some((1, 1, 32, 4))]),
     (WeightedAdd(3, -5, 100, 0.25, 1, -128, 127), [BYTES, BYTES]),

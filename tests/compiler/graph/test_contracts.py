@@ -25,6 +25,7 @@ from dovetail.compiler.graph.operators.integer.fixed_point import (
     RequantizeReal,
 )
 from dovetail.compiler.graph.operators.integer.norm import MOST_EPSILON, RowNorm
+from dovetail.compiler.graph.operators.integer.residual import RequantizeAdd
 from dovetail.compiler.graph.operators.integer.scaled_sum import ScaledSum
 from dovetail.compiler.graph.operators.integer.values import Multiply, Softmax, WeightedAdd
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, Pad
@@ -244,6 +245,10 @@ MULTIPLIER = (1 << 31) - 1
         (AverageFixed, "kernel", ((2, 3), (9, 9)), ((1, 3), (2, 2), (0, 1)), "smaller|1x1"),
         (AverageFixed, "pads", ((0, 0, 0, 0), (1, 2, 1, 2)), ((0, 0, 2, 0), (0, 3, 0, 0)), "pads"),
         (AverageFixed, "strides", ((1, 1),), ((0, 1), (1, 0)), "strides"),
+        (RequantizeAdd, "factor", (1, 1 << 12), (0, (1 << 12) + 1), "a factor in"),
+        (RequantizeAdd, "step", (1e-9, 1e9), (0.0, np.inf, np.nan), "a step above 0"),
+        (RequantizeAdd, "r_zero_point zero_point", *INT8),
+        (RequantizeAdd, "low", (100,), (101, -129), "low <= high|zero points"),
         (ScaledSum, "zero_point", *INT8),
         (ScaledSum, "terms", (1, 16), (0, 17), "1 to 16"),
         (ScaledSum, "repeats", (1,), (0,), "repeats"),

@@ -151,15 +151,17 @@ def _requantize_added(
     if graph.types[r].shape != kind.shape:
         r = graph.node(Reshape(kind.shape), (r,), f"{stem}/added", origin)
     ratio = float(other.scale) / float(scale)
-    factor = int(ratio * WIDE_LIMIT / (257 + 255 * ratio))
+    low, high = int8_limits(value.low, value.high, scale, zero_point)
+    least = low - zero_point - (127 - other.zero_point) * ratio
+    most = high - zero_point + (128 + other.zero_point) * ratio
+    reach = max(-least, most) + 1
+    factor = min(int(ratio * WIDE_LIMIT / reach), MOST_FACTOR)
     if factor < 1:
         raise UnrecognisedError(
             f"adds a tensor whose scale of {other.scale} is {ratio:.3g} steps of the result; "
-            f"required at least {257 / WIDE_LIMIT:.3g}"
+            f"required at least {reach / WIDE_LIMIT:.3g}"
         )
-    assert factor <= MOST_FACTOR
     step = F32(ratio / factor)
-    low, high = int8_limits(value.low, value.high, scale, zero_point)
     operator = RequantizeAdd(factor, float(step), other.zero_point, zero_point, low, high)
     steps = (sums.x_scale * sums.w_scales).astype(np.float64) / (float(scale) * float(step))
     scales = np.broadcast_to(steps.astype(F32), kind.shape[-1:]).copy()
