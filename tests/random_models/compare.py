@@ -207,12 +207,14 @@ def uncertain(sample: Sample) -> dict[str, int]:
 def _may_tie(
     name: str, makers: Mapping[str, onnx.NodeProto], kinds: Mapping[str, np.dtype]
 ) -> bool:
-    """True if it is a sum, perhaps of products, that ONNX Runtime has no operator of bytes for: of
-    two types, or less, or with weights of 4 bits.
+    """True if it is a sum, perhaps of products and clipped, that ONNX Runtime has no operator of
+    bytes for: of two types, of what is no byte, or less, or with weights of 4 bits.
     """
     if makers[name].op_type != "QuantizeLinear":
         return False
     node = makers.get(makers[name].input[0])
+    while node is not None and node.op_type in ("Relu", "Clip"):
+        node = makers.get(node.input[0])
     if node is not None and node.op_type == "MatMul":
         weights = makers.get(node.input[1])
         if weights is not None and any(each.name == "block_size" for each in weights.attribute):

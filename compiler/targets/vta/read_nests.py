@@ -48,7 +48,7 @@ LOW, HIGH = "low", "high"
 BYTE = "root_byte"
 """Name of the value by whose root rows are divided, in place of a normalisation's result."""
 MOVED = "moved."
-"""What loops that write a buffer begin with, behind its name, where other loops write it too."""
+"""The beginning of loops that write a buffer, behind its name, where other loops write it too."""
 
 FOLDS = {BinaryFunction.ADD: (Fold.SUM, 0), BinaryFunction.MAX: (Fold.MAX, -128)}
 """The fold of each reduction, and its first value."""

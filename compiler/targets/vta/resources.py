@@ -40,7 +40,7 @@ class AccBanks:
         self._left = {tile: len(members) for tile, members in self._members.items()}
         self._bank: dict[int, int] = {}
         self._old: dict[int, set[int]] = {}
-        """What was in the bank of a tile before."""
+        """The instructions of the tile that was in the bank of a tile before."""
         self._first = {
             index
             for members in self._members.values()
