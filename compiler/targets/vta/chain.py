@@ -4,41 +4,26 @@ Each reads no more than the same channels of those before, so it follows them ti
 other unit goes on.
 """
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from dovetail.isa.config import HardwareConfig
-from dovetail.isa.frozen import frozen, replace
+from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from .block_cascade import is_plain, steps_by
 from .constant_loads import CONSTANTS, layer_constants
 from .layers.definition import LoweredLayer
-from .schedules import AXES, Tiling, divisors
+from .schedules import AXES
 from .stream import StreamedLayer
 
-__all__ = [
-    *("MORE_TILES", "UNITS", "Chain", "chain_cycles", "in_parts", "keeps_channels", "leads", "shares_taps"),
-    "sums_follow",
-]
+__all__ = ["UNITS", "Chain", "chain_cycles", "keeps_channels", "shares_taps"]
 
 UNITS = Unit.GEMM, Unit.VECTOR
 """The units that compute."""
 
 MARGIN = 1.1
 """Estimate: units wait for each other's tiles."""
-
-
-NEAR = 2
-"""Layers behind one that may go on with its blocks, at most: ACC has two banks for their sums."""
-
-WORTH = 2
-"""A layer between sums is worth smaller instructions if it takes at least this part of theirs."""
-
-MORE_TILES = 2
-"""Times as many tiles that a layer has whose blocks the vector unit goes on with."""
-
-PARTS = 4
-"""Parts of sums that follow a layer, if its blocks can be divided so."""
 
 
 @frozen
@@ -56,91 +41,35 @@ def keeps_channels(layer: LoweredLayer, names: Container[str]) -> bool:
     )
 
 
-def sums_follow(
-    layers: Sequence[LoweredLayer], number: int, cycles: Sequence[Mapping[Unit, int]]
-) -> bool:
-    """True if a layer sums up, block by block, what the vector unit makes just before, and this
-    takes long enough for the matrix core to wait.  cycles: of each layer's units.
-    """
-    layer = layers[number]
-    if not _has_sums(layer) or layer.kernel.by_rows or "k" not in layer.kernel.extents:
-        return False
-    return any(
-        steps_by(layer.kernel, layers[other].output.name, "k")
-        and _waits(layers, number, other, cycles)
-        for other in range(max(0, number - NEAR), number)
-    )
-
-
-def leads(
-    layers: Sequence[LoweredLayer], number: int, cycles: Sequence[Mapping[Unit, int]]
-) -> bool:
-    """True if the vector unit goes on with each block that a layer sums up, and takes long enough
-    for the first to matter.  cycles: of each layer's units.
-    """
-    name, others = layers[number].output.name, range(number + 1, number + 1 + NEAR)
-    return _has_sums(layers[number]) and any(
-        keeps_channels(layers[other], {name})
-        and name in {x.name for x in layers[other].inputs}
-        and _waits(layers, number, other, cycles)
-        for other in others
-        if other < len(layers)
-    )
-
-
-def _waits(
-    layers: Sequence[LoweredLayer], summed: int, plain: int, cycles: Sequence[Mapping[Unit, int]]
-) -> bool:
-    """True if layer ``plain`` is for the vector unit alone, and not short beside ``summed``."""
-    long = WORTH * cycles[plain][Unit.VECTOR] >= cycles[summed][Unit.GEMM]
-    return long and not _has_sums(layers[plain])
-
-
-def _has_sums(layer: LoweredLayer) -> bool:
-    return "acc" in layer.kernel.refs
-
-
-def in_parts(tiling: Tiling, blocks: int) -> Tiling:
-    """``tiling`` with sums over ``blocks`` in parts, so that one begins before all are made."""
-    few = (each for each in divisors(blocks) if each < 2 * PARTS)
-    parts = min(few, key=lambda each: (abs(each - PARTS), -each))
-    return replace(tiling, sizes={**tiling.sizes, "k": blocks // parts})
-
-
 def shares_taps(
     first: int, planned: Sequence[StreamedLayer], alone: Container[int], config: HardwareConfig
 ) -> range:
-    """The layers of a chain from number ``first`` on, if their taps do not fit in TAP together.
+    """The layers of a chain from number ``first`` on whose taps do not fit in TAP together, but
+    their other constants do; none where there are no such.
 
-    They then come tile by tile, in the order in which tiles could run: those of the next layer
-    would else come after all of the one before.  planned: of all layers.  alone: numbers of those
-    that run one by one.
+    Their tiles had better come in turn: else the taps of each layer come after all of those of the
+    one before.  planned: of all layers.  alone: numbers of those that run one by one.
     """
-    made, words, taps = set[str](), dict.fromkeys((Memory.PAR, Memory.TAB), 0), list[int]()
-    end = first
+    made, blocks = set[str](), planned[first].layer.kernel.extents["c"]
+    words, taps, last = Counter[Memory](), 0, first
     for number in range(first, len(planned)):
         each = planned[number]
-        layer, sizes = each.layer, each.tiling.sizes
-        follows = not made or made & {x.name for x in layer.inputs}
-        if number not in alone or each.windows or not keeps_channels(layer, made) or not follows:
+        layer, inputs = each.layer, {x.name for x in each.layer.inputs}
+        if number not in alone or each.windows or each.tiling.outer != AXES:
             break
-        if each.tiling.outer != AXES or layer.stored is not None:
+        if (number > first and not made & inputs) or not keeps_channels(layer, made):
             break
-        if layer.kernel.extents["c"] != planned[first].layer.kernel.extents["c"]:
+        if layer.stored is not None or layer.kernel.extents["c"] != blocks:
             break
         for name, array in layer_constants(layer).items():
             memory = CONSTANTS[name][0]
-            count = array.nbytes // config.word_bytes(memory)
-            if memory in words:
-                words[memory] += count
-            elif memory is Memory.TAP:
-                taps.append(count)
-        if any(count > config.depth(memory) for memory, count in words.items()):
+            words[memory] += array.nbytes // config.word_bytes(memory)
+        if any(words[memory] > config.depth(memory) for memory in (Memory.PAR, Memory.TAB)):
             break
         made.add(layer.output.name)
-        end = number + 1
-    parted = len(taps) > 1 and sum(taps) > config.tap_depth
-    return range(first, end if parted else first)
+        taps, last = taps + ("taps" in layer.constants), number
+    parted = taps > 1 and words[Memory.TAP] > config.tap_depth
+    return range(first, last + 1 if parted else first)
 
 
 def chain_cycles(cycles: Sequence[Mapping[Unit, int]], tiles: Sequence[int], dram: int) -> int:

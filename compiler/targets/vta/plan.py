@@ -151,7 +151,9 @@ class Placer:
         kept = [_lengthened(item, together) for item in kept]
         alone = {choice.first for choice in choices if choice.count == 1}
         blocks, items, starts = self._placed(planned, alone, [*kept, *buffers], placing)
-        chains, items, starts = self._in_turn(planned, alone - _members(blocks), items, starts, placing)
+        chains, items, starts = self._in_turn(
+            planned, alone - _members(blocks), items, starts, placing
+        )
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }

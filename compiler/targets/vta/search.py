@@ -31,8 +31,8 @@ BUSY = 0.5
 """Plans that move less are tried where DRAM works for this part of the time, or more."""
 
 PRICE = 0.25
-"""Price of a cycle of DRAM in those plans; and where there are too many operations for those, in
-the one that counts waits.
+"""Price of a cycle of DRAM in those plans; and where there are too many operations for those, but
+DRAM sets the roof, in the one that counts waits.
 """
 
 FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
@@ -107,10 +107,11 @@ def fastest(
 
     count = len(first.builder.operations)
     if count <= MANY_OPERATIONS:
-        price = PRICE if count > FEW_OPERATIONS and _is_busy(first) else 0.0
+        roof, is_long = planner.roof, count > FEW_OPERATIONS
+        price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
         for plan in (first.plan, planner.best(price, edges=True)):
             best = better(plan)
-    if count <= FEW_OPERATIONS and _is_busy(best):
+    if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
             best = better(plan)
     count = len(best.builder.operations)
@@ -332,11 +333,6 @@ def _refined(
             start = other
     found = refine(start, attempt, ways, most - len(drafts))
     return drafts[gone, tuple(choice.key for choice in found.choices), PLAIN]
-
-
-def _is_busy(draft: Draft) -> bool:
-    """True if DRAM is expected to work for much of the time."""
-    return draft.plan.dram > BUSY * draft.plan.cycles
 
 
 def _is_long(draft: Draft) -> bool:

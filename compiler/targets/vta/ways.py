@@ -10,17 +10,10 @@ from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_s
 from .blockwise import blockwise
 from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
-from .chain import (
-    MORE_TILES,
-    Chain,
-    chain_cycles,
-    in_parts,
-    keeps_channels,
-    leads,
-    sums_follow,
-)
+from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
 from .constants import constant_bytes
+from .finer import in_parts, leads, sums_follow, with_more_tiles
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
@@ -371,7 +364,7 @@ class LayerWays:
         """The tiles of a layer that is all on chip."""
         kernel = self.layers[number].kernel
         if grain == PLANES and leads(self.layers, number, self._units):
-            grain = replace(grain, tiles=MORE_TILES * grain.tiles)
+            grain = with_more_tiles(grain)
         tiling = default_tiling(kernel, limits_of(self.config), self._depth, grain)
         if grain.planes and sums_follow(self.layers, number, self._units):
             tiling = in_parts(tiling, kernel.extents["k"])

@@ -23,7 +23,11 @@ from .test_stream import assert_exact, lowered
 SMALL = replace(
     TINY,
     name="small",
-    **{"act_depth": 4096, "wgt_depth": 512, "acc_depth": 256, "tap_depth": 128, "par_depth": 128},
+    act_depth=4096,
+    wgt_depth=512,
+    acc_depth=256,
+    tap_depth=128,
+    par_depth=128,
 )
 
 
