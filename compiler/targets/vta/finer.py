@@ -13,9 +13,10 @@ from dovetail.isa.memories import Unit
 from .block_cascade import steps_by
 from .chain import keeps_channels
 from .layers.definition import LoweredLayer
+from .nest import Kernel
 from .schedules import Grain, Tiling, divisors
 
-__all__ = ["in_parts", "leads", "sums_follow", "with_more_tiles"]
+__all__ = ["has_all_pixels", "in_parts", "leads", "sums_follow", "with_more_tiles"]
 
 NEAR = 2
 """Layers behind one that may go on with its blocks, at most: ACC has two banks for their sums."""
@@ -24,7 +25,7 @@ WORTH = 2
 """A layer between sums is worth smaller instructions if it takes at least this part of theirs."""
 
 LONG = 3000
-"""Cycles of sums that are worth more tiles, at least."""
+"""Cycles of sums that are worth finer instructions, at least."""
 
 MORE_TILES = 2
 """Times as many tiles that a layer has whose blocks the vector unit goes on with."""
@@ -33,14 +34,19 @@ PARTS = 4
 """Parts of sums that follow a layer, if its blocks can be divided so."""
 
 
+def has_all_pixels(kernel: Kernel, tiling: Tiling) -> bool:
+    """True if tiles have all pixels of some channels, so that each weight comes once."""
+    return all(tiling.sizes[axis] == kernel.extents[axis] for axis in ("y", "x"))
+
+
 def sums_follow(
     layers: Sequence[LoweredLayer], number: int, cycles: Sequence[Mapping[Unit, int]]
 ) -> bool:
-    """True if a layer sums up, block by block, what the vector unit makes just before, and this
-    takes long enough for the matrix core to wait.  cycles: of each layer's units.
+    """True if a layer sums up, block by block, what the vector unit makes just before, and both
+    take long enough for the matrix core to wait.  cycles: of each layer's units.
     """
     layer = layers[number]
-    if not _has_sums(layer) or layer.kernel.by_rows or "k" not in layer.kernel.extents:
+    if not _has_long_sums(layer, cycles[number]) or "k" not in layer.kernel.extents:
         return False
     return any(
         steps_by(layer.kernel, layers[other].output.name, "k")
@@ -56,8 +62,7 @@ def leads(
     enough for the first tile to matter.  cycles: of each layer's units.
     """
     name, others = layers[number].output.name, range(number + 1, number + 1 + NEAR)
-    long = cycles[number][Unit.GEMM] >= LONG and _has_sums(layers[number])
-    return long and any(
+    return _has_long_sums(layers[number], cycles[number]) and any(
         keeps_channels(layers[other], {name})
         and name in {x.name for x in layers[other].inputs}
         and _waits(layers, number, other, cycles)
@@ -72,6 +77,10 @@ def _waits(
     """True if layer ``plain`` is for the vector unit alone, and not short beside ``summed``."""
     long = WORTH * cycles[plain][Unit.VECTOR] >= cycles[summed][Unit.GEMM]
     return long and not _has_sums(layers[plain])
+
+
+def _has_long_sums(layer: LoweredLayer, cycles: Mapping[Unit, int]) -> bool:
+    return cycles[Unit.GEMM] >= LONG and _has_sums(layer) and not layer.kernel.by_rows
 
 
 def _has_sums(layer: LoweredLayer) -> bool:

@@ -13,7 +13,7 @@ from .cascade_sizes import CascadeSizes
 from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
 from .constants import constant_bytes
-from .finer import in_parts, leads, sums_follow, with_more_tiles
+from .finer import has_all_pixels, in_parts, leads, sums_follow, with_more_tiles
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
@@ -362,11 +362,13 @@ class LayerWays:
 
     def _tiling(self, number: int, grain: Grain) -> Tiling:
         """The tiles of a layer that is all on chip."""
-        kernel = self.layers[number].kernel
+        kernel, limits = self.layers[number].kernel, limits_of(self.config)
+        tiling = default_tiling(kernel, limits, self._depth, grain)
+        if not grain.planes or not has_all_pixels(kernel, tiling):
+            return tiling
         if grain == PLANES and leads(self.layers, number, self._units):
-            grain = with_more_tiles(grain)
-        tiling = default_tiling(kernel, limits_of(self.config), self._depth, grain)
-        if grain.planes and sums_follow(self.layers, number, self._units):
+            tiling = default_tiling(kernel, limits, self._depth, with_more_tiles(grain))
+        if sums_follow(self.layers, number, self._units):
             tiling = in_parts(tiling, kernel.extents["k"])
         return tiling
 

@@ -39,7 +39,7 @@ def low() -> onnx.ModelProto:
     x = net.conv(net.input(3, 6, 6), 48, pads=(1, 1, 1, 1))
     for _ in range(2):
         x = net.conv(x, 48, (5, 5), pads=(2, 2, 2, 2), depthwise=True)
-    return net.model(net.conv(x, 8, (1, 1)))
+    return net.model(net.conv(x, 32, (1, 1)))
 
 
 def test_a_chain_takes_the_cycles_of_its_busier_unit_and_of_the_first_tiles() -> None:
@@ -91,7 +91,7 @@ def test_taps_that_do_not_all_fit_come_once(chained: Draft) -> None:
 def test_tiles_of_layers_whose_taps_do_not_fit_together_come_in_turn(chained: Draft) -> None:
     assert chained.plan.chains == {0: range(3)}
     made = [x.layer for x in chained.builder.operations if x.instruction.unit is Unit.VECTOR]
-    assert made == [0, 0, 1, 2] * 6 + [3] * 2, "layers 1 and 2 have tiles of two blocks"
+    assert made == [0, 0, 1, 2] * 6 + [3] * 8, "layers 1 and 2 have tiles of two blocks"
 
 
 def test_sums_begin_before_all_that_they_read_is_made(chained: Draft) -> None:
