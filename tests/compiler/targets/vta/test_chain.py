@@ -25,7 +25,7 @@ SMALL = replace(
     name="small",
     act_depth=4096,
     wgt_depth=512,
-    acc_depth=256,
+    acc_depth=512,
     tap_depth=128,
     par_depth=128,
 )
@@ -91,7 +91,7 @@ def test_taps_that_do_not_all_fit_come_once(chained: Draft) -> None:
 def test_tiles_of_layers_whose_taps_do_not_fit_together_come_in_turn(chained: Draft) -> None:
     assert chained.plan.chains == {0: range(3)}
     made = [x.layer for x in chained.builder.operations if x.instruction.unit is Unit.VECTOR]
-    assert made == [0, 0, 1, 2] * 6 + [3] * 8, "layers 1 and 2 have tiles of two blocks"
+    assert made == [0, 0, 1, 2] * 6 + [3] * 4, "layers 1 and 2 have tiles of two blocks"
 
 
 def test_sums_begin_before_all_that_they_read_is_made(chained: Draft) -> None:
