@@ -51,6 +51,7 @@ from .passes.own_borders import OwnBorders
 from .passes.own_channels import OwnChannels
 from .passes.own_operands import OwnOperands
 from .passes.own_parts import OwnParts
+from .passes.own_rows import OwnRows
 from .passes.pad_pixels import PAD_PIXELS
 from .passes.raise_transposes import RaiseTransposes
 from .passes.real_finishes import REAL_FINISHES
@@ -120,7 +121,7 @@ def _shapes(lanes: int, act_words: int = 0, longest: int = ANY) -> tuple[Pass[Gr
         *(TurnedRows(lanes, longest), ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(longest), HeadLanes(lanes), SharedRows()),
         *(OwnChannels(lanes), SplitGroups(lanes), TwoHalves(lanes, act_words)),
-        *(OwnParts(lanes), AlignChannels(lanes)),
+        *(OwnRows(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),
         *(SelectChannels(lanes), OwnOperands(), OwnBorders(), NarrowLimits(), EliminateDead()),
     )
 

@@ -178,6 +178,7 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
         planner.look(f"operations, layer {layers[number].name!r}")
         cascade = plan.cascades.get(number)
         count = len(cascade.layers) if cascade else GROUP if number in plan.blockwise else 1
+        count = len(plan.chains.get(number, range(count)))
         members = range(number, number + count)
         for source in loaded:
             if begins[source.name] in members:
@@ -186,6 +187,8 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
             builder.add_block_cascade(cascade, layers)
         elif cascade:
             builder.add_cascade(cascade, layers)
+        elif number in plan.chains:
+            builder.add_chain(plan.chains[number], layers)
         elif number in plan.blockwise:
             builder.add_blockwise(plan.blockwise[number], layers)
         else:

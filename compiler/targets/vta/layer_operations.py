@@ -81,8 +81,11 @@ class LayerBuilder:
         for _ in self._layer(number, layer, alone=True):
             pass
 
-    def _layer(self, number: int, layer: LoweredLayer, *, alone: bool = False) -> Iterator[None]:
-        """Append the operations of a layer; stop after each tile, and each part of its sums.
+    def _layer(
+        self, number: int, layer: LoweredLayer, *, alone: bool = False
+    ) -> Iterator[Mapping[str, int] | None]:
+        """Append the operations of a layer; stop after each tile, which it gives, and each part of
+        its sums but the last.
 
         alone: nothing else is appended before it ends.
         """
@@ -115,7 +118,7 @@ class LayerBuilder:
             yield from self._tile(run, tile, frame)
             for store in output.put(tile) if output else ():
                 self._add(store, number)
-            yield
+            yield tile
 
     def _begin(
         self, number: int, layer: LoweredLayer, planned: StreamedLayer, *, alone: bool = False

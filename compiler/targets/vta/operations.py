@@ -5,6 +5,7 @@ loaded just before the first tile that needs it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from .activation_loads import halo_loads
 from .block_cascade import BlockCascade
@@ -45,6 +46,32 @@ class Builder(LayerBuilder):
         for _ in dense:
             pass
         self.in_order.append(range(begin, len(self.operations)))
+
+    def add_chain(self, numbers: range, layers: Sequence[LoweredLayer]) -> None:
+        """Append the operations of layers ``numbers``, each of which follows the one before channel
+        by channel: of those that could run a tile, the last one does.
+
+        layers: all of the program.
+        """
+        members = [self._layer(number, layers[number]) for number in numbers]
+        tilings = [self.plan.layers[number].tiling.sizes for number in numbers]
+        extents = [layers[number].kernel.extents for number in numbers]
+        tiles, made = [0] * len(members), [0] * len(members)
+        around = [
+            prod(whole[axis] // sizes[axis] for axis in ("y", "x"))
+            for whole, sizes in zip(extents, tilings, strict=True)
+        ]
+        while made[-1] < extents[-1]["c"]:
+            place = max(
+                n
+                for n, sizes in enumerate(tilings)
+                if made[n] < extents[n]["c"]
+                if made[n] + sizes["c"] <= min(made[:n], default=extents[n]["c"])
+            )
+            while next(members[place]) is None:
+                pass
+            tiles[place] += 1
+            made[place] = tiles[place] // around[place] * tilings[place]["c"]
 
     def add_cascade(self, cascade: Cascade, layers: Sequence[LoweredLayer]) -> None:
         """Append the operations of consecutive layers, strip by strip.

@@ -15,6 +15,7 @@ from .bank_waits import bank_waits, in_parts
 from .block_cascade import BlockCascade
 from .blockwise import GROUP, Blockwise, blockwise
 from .cascade import Cascade
+from .chain import shares_taps
 from .choice import Choice
 from .items import Item
 from .layers.activation import Activation
@@ -48,7 +49,8 @@ class Plan:
     """layers: the tiles of each; what it streams is in its windows.
 
     cascades: those that run strip by strip, or some blocks at a time, by the number of the first.
-    blockwise: those that run block by block, by the number of the first.
+    blockwise: those that run block by block, by the number of the first.  chains: of some, the
+    layers whose tiles come in turn.
     places: first ACT word of every activation that is on chip, by name; of the buffers of layer
     (or cascade from layer) ``n`` for the activation ``name``, by ``(n, name)``.
     streamed: names of the activations that are in DRAM.
@@ -61,6 +63,7 @@ class Plan:
     cascades: Mapping[int, Cascade | BlockCascade]
     places: Mapping[str | tuple[int, str], int]
     blockwise: Mapping[int, Blockwise]
+    chains: Mapping[int, range]
     streamed: frozenset[str]
     choices: tuple[Choice, ...]
     gone: frozenset[str]
@@ -148,6 +151,9 @@ class Placer:
         kept = [_lengthened(item, together) for item in kept]
         alone = {choice.first for choice in choices if choice.count == 1}
         blocks, items, starts = self._placed(planned, alone, [*kept, *buffers], placing)
+        chains, items, starts = self._in_turn(
+            planned, alone - _members(blocks), items, starts, placing
+        )
         places: dict[str | tuple[int, str], int] = {
             item.activation.name: start for item, start in zip(kept, starts, strict=False)
         }
@@ -160,6 +166,7 @@ class Placer:
             cascades,
             places,
             blocks,
+            {each.start: each for each in chains},
             frozenset(streamed),
             tuple(choices),
             gone,
@@ -202,6 +209,34 @@ class Placer:
             items, first = longer, members.stop
             groups[members.start], planned[members.start : members.stop] = found
         return groups, items, starts or place(items, names, self.config, placing)
+
+    def _in_turn(
+        self,
+        planned: Sequence[StreamedLayer],
+        alone: Set[int],
+        items: Sequence[Item],
+        starts: list[int],
+        placing: Placing,
+    ) -> tuple[list[range], Sequence[Item], list[int]]:
+        """Chains whose tiles come in turn, if there is room for all that they touch at a time; and
+        ``items``, as long as they then live, and their first words.
+
+        alone, items: as of ``_placed``.  starts: their first words without chains.
+        """
+        chains: list[range] = []
+        first = 0 if self.overlap is Overlap.LAYERS else len(planned)
+        while first < len(planned):
+            found = shares_taps(first, planned, alone, self.config)
+            chains += [found] if found else []
+            first = max(found.stop, first + 1)
+        longer = [_lengthened(item, chains) for item in items]
+        if longer == list(items):
+            return chains, items, starts
+        names = [layer.name for layer in self.layers]
+        try:
+            return chains, longer, place(longer, names, self.config, placing)
+        except NoRoomError:
+            return [], items, starts
 
     def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
         """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.

@@ -31,7 +31,9 @@ BUSY = 0.5
 """Plans that move less are tried where DRAM works for this part of the time, or more."""
 
 PRICE = 0.25
-"""Price of a cycle of DRAM in those plans."""
+"""Price of a cycle of DRAM in those plans; and where there are too many operations for those, but
+DRAM sets the roof, in the one that counts waits.
+"""
 
 FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
 """Operations above which no plans that move less are made, and above which only one plan is: to
@@ -103,13 +105,16 @@ def fastest(
                 found = min(found, other, key=_cycles)
         return found
 
-    if len(first.builder.operations) <= MANY_OPERATIONS:
-        for plan in (first.plan, planner.best(edges=True)):
+    count = len(first.builder.operations)
+    if count <= MANY_OPERATIONS:
+        roof, is_long = planner.roof, count > FEW_OPERATIONS
+        price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
+        for plan in (first.plan, planner.best(price, edges=True)):
             best = better(plan)
-    count = len(best.builder.operations)
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
             best = better(plan)
+    count = len(best.builder.operations)
     distance = best.cycles / max(1, planner.roof.cycles)
     given, effort = effort, min(effort * min(distance**FAR, MOST_MORE), max(effort, 1.0))
     found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)

@@ -13,12 +13,13 @@ from .cascade_sizes import CascadeSizes
 from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
 from .constants import constant_bytes
+from .finer import has_all_pixels, in_parts, leads, sums_follow, with_more_tiles
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .schedules import CHANNELS, COARSE, PLANES, Grain, default_tiling, has_own_taps
+from .schedules import CHANNELS, COARSE, PLANES, Grain, Tiling, default_tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -285,9 +286,8 @@ class LayerWays:
     def _channel_tiles(self, number: int) -> int:
         """Tiles along the channels of a layer that is all on chip."""
         if number not in self._tiled:
-            kernel = self.layers[number].kernel
-            sizes = default_tiling(kernel, limits_of(self.config), grain=PLANES).sizes
-            self._tiled[number] = kernel.extents["c"] // sizes["c"]
+            sizes = self._tiling(number, PLANES).sizes
+            self._tiled[number] = self.layers[number].kernel.extents["c"] // sizes["c"]
         return self._tiled[number]
 
     def _cascades(
@@ -358,9 +358,19 @@ class LayerWays:
 
     def _plain(self, number: int, grain: Grain) -> StreamedLayer:
         """A layer that is all on chip."""
-        layer = self.layers[number]
-        tiling = default_tiling(layer.kernel, limits_of(self.config), self._depth, grain)
-        return StreamedLayer(layer, tiling, {})
+        return StreamedLayer(self.layers[number], self._tiling(number, grain), {})
+
+    def _tiling(self, number: int, grain: Grain) -> Tiling:
+        """The tiles of a layer that is all on chip."""
+        kernel, limits = self.layers[number].kernel, limits_of(self.config)
+        tiling = default_tiling(kernel, limits, self._depth, grain)
+        if not grain.planes or not has_all_pixels(kernel, tiling):
+            return tiling
+        if grain == PLANES and leads(self.layers, number, self._units):
+            tiling = default_tiling(kernel, limits, self._depth, with_more_tiles(grain))
+        if sums_follow(self.layers, number, self._units):
+            tiling = in_parts(tiling, kernel.extents["k"])
+        return tiling
 
     def _names_of(self, first: int, last: int) -> frozenset[str]:
         """Activations that layers from ``first`` to ``last`` touch."""
