@@ -1,4 +1,4 @@
-"""Operands have types that ONNX allows, by its own check."""
+"""Operands and attributes are those that ONNX allows, by its own check."""
 
 import numpy as np
 import onnx
@@ -59,6 +59,30 @@ def test_operands_are_of_types_that_onnx_allows(kind: str, rest: tuple[str, ...]
         said = refused(made)
         assert bool(said) == wrong
         assert not said or "put a Cast before" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "attributes", "opset", "said"),
+    [
+        ("Relu", 1, {}, 21, ""),
+        ("Relu", 1, {"__layer": 1}, 21, ""),
+        ("Relu", 1, {"alpha": 1.0}, 21, "attribute 'alpha'; in opset 21 there are: none"),
+        ("Softmax", 1, {"axes": 0}, 21, "attribute 'axes'; in opset 21 there are: axis; leave"),
+        ("Clip", 1, {"min": 0.0}, 10, ""),
+        ("Clip", 1, {"min": 0.0}, 11, "attribute 'min'; in opset 11 there are: none"),
+        ("Clip", 3, {}, 11, ""),
+        ("Clip", 4, {}, 11, "4 inputs; in opset 11 there are at most 3"),
+        ("Sum", 9, {}, 21, ""),
+    ],
+)
+def test_operands_and_attributes_are_those_of_the_models_opset(
+    kind: str, count: int, attributes: dict[str, float], opset: int, said: str
+) -> None:
+    made = model(kind, ("float32",) * count, opset)
+    made.graph.node[0].attribute.extend(helper.make_attribute(*each) for each in attributes.items())
+    found = refused(made)
+    assert said in found
+    assert bool(found) == bool(said)
 
 
 @pytest.mark.parametrize("domain", ["", MICROSOFT])
