@@ -83,7 +83,7 @@ def test_a_row_stays_open_for_its_time_and_that_of_the_last_write() -> None:
 
 
 def test_the_next_decision_comes_in_the_cycle_after_the_last_column() -> None:
-    """Of a long read, after which its row may be closed at once."""
+    """After a long read, whose row may be closed at once."""
     for address, refresh, waits in ((BANKS * ROW, 10_000, 4 + ACTIVE), (64, 40, 4 + 20 + ACTIVE)):
         sdram = chip(refresh)
         last = sdram_burst(sdram, 10, 0, 32, READ) + 31

@@ -18,7 +18,7 @@ from .commands import invoke, refused
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the tools are asked for; each leaves a file whose content is its name."""
+    """Arguments that the tools get; each leaves a file whose content is its name."""
     asked: dict[str, Any] = {}
 
     def write_sources(board: Board, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which integers of 64 bits become those of 32: where no value leaves int32."""
+"""Integers of 64 bits become those of 32 where no value leaves int32."""
 
 import pytest
 
