@@ -67,3 +67,13 @@ def test_a_tensor_larger_than_memory_takes_none() -> None:
     )
     with pytest.raises(CompilerError, match="compile it for cpu"):
         compile(model, "vta:tiny")
+
+
+@pytest.mark.parametrize("shape", ["0", "1, 0", "1, 0, 4, 4", "1, 3, 0, 2"])
+def test_the_accelerator_refuses_what_has_no_elements(shape: str) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["": 18]> m (int64[{shape}] x) => (int64[n] y) '
+        "{ y = ReduceSum (x) }"
+    )
+    with pytest.raises(CompilerError, match="compile it for cpu"):
+        compile(model, "vta:tiny")

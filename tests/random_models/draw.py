@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from .drawing import LARGEST, Drawing
 from .networks import classified
@@ -13,7 +14,7 @@ from .products import conv
 from .running import REFUSED, Array, compute, fused, reads
 from .table import BLOCKS, GENERAL, LAYERS, MOVERS, MOVING, ROWS, Layer
 
-__all__ = ["WHOLE", "Sample", "draw", "trimmed"]
+__all__ = ["WHOLE", "Sample", "draw", "trimmed", "wraps"]
 
 WHOLE = (6, 8, 11, 13)
 """Remainders of seeds, divided by 20, of models that run on the accelerator as a whole; those of 8
@@ -149,7 +150,7 @@ def _sample(d: Drawing) -> Sample:
         with suppress(*REFUSED):  # what ONNX Runtime writes it does not always read
             written = fused(model)
             fair = not any(map(_counts_beyond, written.graph.node))
-            if fair and not any(_wraps(written, model, each) for each in samples):
+            if fair and not any(wraps(written, model, each) for each in samples):
                 model = written
     names = {value.name for value in model.graph.input}
     chosen = ({n: a for n, a in each.items() if n in names} for each in samples)
@@ -163,19 +164,34 @@ def _counts_beyond(node: onnx.NodeProto) -> bool:
     return bool(pads and given.get("count_include_pad"))
 
 
-def _wraps(written: onnx.ModelProto, model: onnx.ModelProto, given: dict[str, Array]) -> bool:
+def wraps(written: onnx.ModelProto, model: onnx.ModelProto, given: dict[str, Array]) -> bool:
     """True if a result or a softmax is off by more than a step: ONNX Runtime's QLinearSoftmax wraps
-    where it should saturate.
+    where it should saturate, and gives zeros where the scale of its result is small.
     """
-    names = {node.output[0] for node in written.graph.node if node.op_type == "QLinearSoftmax"}
-    names &= {name for node in model.graph.node for name in node.output}
-    names -= {value.name for value in model.graph.output}
+    nodes = [each for node in written.graph.node for each in _plain_softmax(node)]
+    names = [node.output[0] for node in written.graph.node if node.op_type == "QLinearSoftmax"]
     shown = (onnx.ModelProto(), onnx.ModelProto())
-    for each, other in zip(shown, (written, model), strict=True):
-        each.CopyFrom(other)
-        each.graph.output.extend(onnx.ValueInfoProto(name=name) for name in sorted(names))
-    pairs = zip(*(compute(each, given) for each in shown), strict=True)
-    return any(a.itemsize == 1 and np.abs(a.astype(int) - b).max() > 1 for a, b in pairs)
+    for each in shown:
+        each.CopyFrom(written)
+        each.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    del shown[1].graph.node[:]
+    shown[1].graph.node.extend(nodes)
+    found, plain = (compute(each, given) for each in shown)
+    wanted = (*zip(found, plain, strict=True), *zip(found, compute(model, given), strict=False))
+    return any(a.itemsize == 1 and np.abs(a.astype(int) - b).max() > 1 for a, b in wanted)
+
+
+def _plain_softmax(node: onnx.NodeProto) -> tuple[onnx.NodeProto, ...]:
+    """A QLinearSoftmax by ONNX's operators; another node as it is."""
+    if node.op_type != "QLinearSoftmax":
+        return (node,)
+    (y,) = node.output
+    (axis,) = (each.i for each in node.attribute if each.name == "axis")
+    return (
+        helper.make_node("DequantizeLinear", node.input[:3], [f"{y}/x"]),
+        helper.make_node("Softmax", [f"{y}/x"], [f"{y}/y"], axis=axis),
+        helper.make_node("QuantizeLinear", [f"{y}/y", *node.input[3:]], [y]),
+    )
 
 
 def _other(d: Drawing, values: Array) -> Array:

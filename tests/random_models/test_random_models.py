@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 from dovetail.compiler import compile
 from dovetail.compiler.targets.vta.draft import Draft, make_draft
@@ -21,7 +22,7 @@ from dovetail.runtime.result import RunResult
 
 from . import plans, ready, relations
 from .compare import KEPT, SOFT, FoundError, RefusedError, check, references, uncertain
-from .draw import WHOLE, Sample, draw
+from .draw import WHOLE, Sample, draw, wraps
 from .memories import drawn_config
 from .minimise import minimised
 from .plans import drawn_plans
@@ -75,6 +76,30 @@ def test_what_onnx_runtime_does_not_run_is_no_difference() -> None:
     sample.model.graph.node[-1].input[0] = "nothing"
     with pytest.raises(RefusedError, match="ONNX Runtime does not run"):
         references(sample.model, sample.inputs[0])
+
+
+@pytest.mark.parametrize(("scale", "wrong"), [(1 / 4000, True), (1 / 1000, False)])
+def test_a_softmax_whose_zeros_are_onnx_runtimes_is_noticed(scale: float, wrong: bool) -> None:
+    """Whatever its result is named in the other model."""
+    constants = {"s": np.float32(0.01), "z": np.uint8(0), "t": np.float32(scale)}
+    kind, shape = onnx.TensorProto.UINT8, (1, 16)
+    inputs = ["x", "s", "z", "t", "z"]
+    node = helper.make_node(
+        "QLinearSoftmax", inputs, ["y"], domain="com.microsoft", axis=1, opset=13
+    )
+    models = []
+    for nodes in ([node], [helper.make_node("Identity", ["x"], ["q"])]):
+        nodes.append(helper.make_node("Max", [nodes[0].output[0], "high"], ["out"]))
+        given, found = (helper.make_tensor_value_info(n, kind, shape) for n in ("x", "out"))
+        weights = {**constants, "high": np.full(shape, 255, np.uint8)}
+        graph = helper.make_graph(
+            *(nodes, "g", [given], [found]),
+            [onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()],
+        )
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        models.append(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    x = np.arange(16, dtype=np.uint8).reshape(shape)
+    assert wraps(*models, {"x": x}) == wrong
 
 
 def test_plans_drawn_differ_and_give_what_onnx_runtime_gives() -> None:

@@ -82,6 +82,15 @@ def test_a_row_stays_open_for_its_time_and_that_of_the_last_write() -> None:
     assert sdram_burst(sdram, 12, 0, 2, WRITE) == last + 5 + 4 + ACTIVE + 1
 
 
+def test_the_next_decision_comes_in_the_cycle_after_the_last_column() -> None:
+    """After a long read, whose row may be closed at once."""
+    for address, refresh, waits in ((BANKS * ROW, 10_000, 4 + ACTIVE), (64, 40, 4 + 20 + ACTIVE)):
+        sdram = chip(refresh)
+        last = sdram_burst(sdram, 10, 0, 32, READ) + 31
+        assert sdram_burst(sdram, 11, address, 2, READ) == last + 1 + waits + 1
+        assert sdram.refreshes == 1 + (refresh == 40)
+
+
 def test_a_refresh_that_is_due_comes_first_and_closes_all() -> None:
     sdram = chip(refresh=200)
     sdram_burst(sdram, 10, 0, 2, READ)

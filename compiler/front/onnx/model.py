@@ -21,6 +21,7 @@ from .functions import bind_attributes, function_of
 from .narrow import NARROW_TYPES
 from .node import OnnxNode
 from .outside import converter_outside
+from .schemas import require_schema
 from .table import CONVERTERS
 from .wellformed import require_wellformed
 
@@ -170,6 +171,7 @@ class _Walker:
         local = self.functions.get((proto.domain, proto.op_type))
         if local is not None:
             return self.call(local, proto, inputs)
+        require_schema(node, self.context.opset, inputs)
         name = node.kind if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{node.kind}"
         converter = CONVERTERS.get(name)
         if converter is not None:

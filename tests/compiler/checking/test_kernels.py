@@ -73,3 +73,15 @@ def test_the_command_prints_and_fails_beyond_the_tolerance(tmp_path: Path) -> No
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code in (0, 1)
     assert done.exit_code == 0 or "tolerated are 0" in done.output
+
+
+def test_kernels_behind_a_loop_are_compared() -> None:
+    behind = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> m (float[8] x) => (float[8] y) '
+        "{ n = Constant <value = int64 {40}> () "
+        "h = Loop <body = b (int64 i, bool c, float[8] s) => (bool d, float[8] t) "
+        "{ d = Identity (c) t = Sin (s) }> (n, , x) [after] y = Tanh (h) }"
+    )
+    done = check_model(behind, {"x": X[0]})
+    assert [each.origins for each in done.kernels] == [("after",)]
+    assert done.worst < 1e-5

@@ -19,7 +19,7 @@ class DotProduct:
     a: DType
     b: DType
     lanes: int
-    columns: bool = False
+    columns: bool
 
 
 def emit_dot(e: Emitter, dot: DotProduct, a: Place, b: Place, c: Place) -> None:

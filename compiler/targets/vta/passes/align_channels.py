@@ -53,6 +53,8 @@ class _Layout:
 
     def is_dense(self, block: int) -> bool:
         """True if they follow each other from a block's first on."""
+        if not self.lanes:
+            return True
         start = self.lanes[0]
         return start % block == 0 and self.lanes[-1] - start == len(self.lanes) - 1
 

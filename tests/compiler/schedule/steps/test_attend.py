@@ -81,6 +81,8 @@ def test_what_loops_compute_is_computed_in_fragments() -> None:
     (stored,) = [each for each in lines if each.startswith("y[")]
     assert stored.startswith("y[o0, end.warp * 16 + end.acc.3 * 8 + end.group, end.acc.1 * 16")
     assert any(each.endswith("end.group < 20:") for each in lines)
+    (narrowed,) = [each for each in lines if each.startswith("invoke narrow_float16(power.own")]
+    assert narrowed.count("0 : 2]") == 2, "both numbers of a pair, of either buffer"
     assert not any("r2" in each or "acc0" in each for each in lines)
 
 

@@ -6,6 +6,8 @@ from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.targets.gpu.kernels import Geometry, kernels_of, workspace_bytes
+from dovetail.compiler.targets.gpu.lower import launches_of
+from tests.ptx.running import program_of
 
 
 def function(body: str) -> Function:
@@ -96,3 +98,16 @@ def test_what_a_gpu_has_not_is_refused(body: str, message: str) -> None:
 def test_a_function_without_bound_loops_is_one_thread() -> None:
     (kernel,) = kernels_of(function("for i in 8:\n  for j in 32:\n    y[i, j] = x[i, j]"))
     assert kernel.geometry == Geometry(1, 1, {})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count", "alignment"),
+    [("float32", 8, 16), ("float16", 6, 4), ("int8", 7, 1), ("float32", 3, 4), ("int64", 3, 8)],
+)
+def test_an_operand_is_aligned_as_its_size_and_the_start_of_memories_are(
+    dtype: str, count: int, alignment: int
+) -> None:
+    copy = f"  for i in {count} thread:\n    y[i] = x[i]"
+    text = f'function "f"\n  input x: {dtype}[{count}]\n  output y: {dtype}[{count}]\n{copy}'
+    (kernel,) = launches_of(program_of(parse(text))).kernels.values()
+    assert [each.alignment for each in kernel.parameters] == [alignment] * 2

@@ -25,6 +25,15 @@ from dovetail.compiler.loops.traverse import expressions, fold
 from dovetail.compiler.targets.gpu.maths import FUNCTIONS, expanded
 
 PERIODIC = (UnaryFunction.SIN, UnaryFunction.COS, UnaryFunction.TAN)
+PLAIN = (UnaryFunction.NEG, UnaryFunction.ABS, UnaryFunction.RINT, UnaryFunction.ISNAN)
+ORDERED = (BinaryFunction.MIN, BinaryFunction.MAX, BinaryFunction.LT, BinaryFunction.EQ)
+BINARIES = (
+    BinaryFunction.ADD,
+    BinaryFunction.SUB,
+    BinaryFunction.MUL,
+    BinaryFunction.DIV,
+    *ORDERED,
+)
 RNG = np.random.default_rng(0)
 
 
@@ -143,3 +152,21 @@ def test_other_quotients_stay(divisor: float) -> None:
     x = Variable("x", DType.FLOAT32)
     expr = Binary(BinaryFunction.DIV, x, Constant(divisor, DType.FLOAT32))
     assert expanded(expr) == expr
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
+def test_floats_of_16_bits_are_computed_in_float32_and_rounded(dtype: DType) -> None:
+    x = np.concatenate([RNG.uniform(-3, 3, 50), [0, -1.5, 2.5, np.inf, np.nan]]).astype(dtype.numpy)
+    y = RNG.permutation(x)
+    a, b = Variable("a", dtype), Variable("b", dtype)
+    exprs: list[tuple[Expr, NDArray[np.generic]]] = []
+    for unary in (*FUNCTIONS, *PLAIN):
+        wide = expanded(Unary(unary, Cast(DType.FLOAT32, a)))
+        exprs.append((Unary(unary, a), evaluate(wide, a=x)))
+    for binary in BINARIES:
+        exprs.append((Binary(binary, a, b), evaluate_binary(binary, *np.float32([x, y]))))
+    for expr, wanted in exprs:
+        found = evaluate(expanded(expr), a=x, b=y)
+        assert expanded(expr).dtype is expr.dtype
+        rounded = wanted.astype(expr.dtype.numpy).astype(np.float32)
+        np.testing.assert_array_equal(found.astype(np.float32), rounded)

@@ -46,3 +46,18 @@ def test_costs_are_those_of_the_cheapest_choices(seed: int, price: float, *, edg
         else:
             assert chooser.cost(other, base, price) == wanted
     assert judged
+
+
+def test_changes_that_save_most_come_first() -> None:
+    chooser = Planner(*lowered(random_network(1)), CRAMPED).choosers[True]
+    choices = chooser.cheapest(frozenset(), 0.0)
+    several = False
+    for number in (0, 1):
+        saved = []
+        for change in chooser.changes(choices, number, frozenset()):
+            over = [each for each in choices if change.first <= each.first < change.end]
+            assert sum(each.count for each in over) == sum(each.count for each in change.choices)
+            saved.append(sum(c.cycles for c in over) - sum(c.cycles for c in change.choices))
+        assert saved == sorted(saved, reverse=True)
+        several |= len(set(saved)) > 2
+    assert several

@@ -56,7 +56,8 @@ def test_a_block_makes_the_rows_of_its_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "axis"), [("q0", 1), ("q0", -1), ("q_rows0", 2), ("k_rows0", 0), ("mixed0", -1)]
+    ("name", "axis"),
+    [("q0", 1), ("q0", -1), ("q_rows0", 2), ("k_rows0", 0), ("mixed0", -1), ("mixed0", 1)],
 )
 def test_tensors_may_be_cut_and_joined(name: str, axis: int) -> None:
     model = attending_model()

@@ -102,6 +102,23 @@ def test_slices_equal_onnxruntime(
     check(b.build({"x": ("int8", SHAPE)}, y), {"x": image(4)})
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps"),
+    [([1], [5], [1], [2]), ([-1], [-100], [2], [-1]), ([1, 2], [4, 7], [1, 2], [1, 2])],
+)
+def test_slices_of_rows_equal_onnxruntime(
+    turned: bool, starts: list[int], ends: list[int], axes: list[int], steps: list[int]
+) -> None:
+    b = ModelBuilder()
+    x = b.dequantize("x", *X)
+    x = b.node("Transpose", [x], perm=[0, 2, 1]) if turned else x
+    limits = [b.constant(np.array(each, np.int64)) for each in (starts, ends, axes, steps)]
+    y = b.quantize(b.node("Slice", [x, *limits]), *X)
+    rows = np.random.default_rng(8).integers(-128, 128, (1, 6, 8)).astype(np.int8)
+    check(b.build({"x": ("int8", rows.shape)}, y), {"x": rows})
+
+
 @pytest.mark.parametrize("sizes", [None, [4, 2]])
 def test_split_parts_are_added_and_joined_again(sizes: list[int] | None) -> None:
     b = ModelBuilder()

@@ -62,3 +62,13 @@ def test_what_nothing_pads_stays() -> None:
     builder = image_builder()
     graph = BEFORE.run(builder.build((convolution(builder, "x", 16),)))
     assert ShareBorders().run(graph) is graph
+
+
+def test_what_no_contraction_makes_stays() -> None:
+    """A sum of inputs is padded for one layer, and read by another sum."""
+    builder = image_builder((1, 9, 8, 16))
+    x = builder.node(ADD, ("x", "x"), "s", "add")
+    y = builder.node(ADD, (convolution(builder, x, 16), x), "t", "add")
+    graph = BEFORE.run(builder.build((y,)))
+    assert "PadTensor" in kinds(graph)
+    assert ShareBorders().run(graph) is graph
