@@ -1,7 +1,7 @@
 """Attention of a token, or of several, over a cache, as it stands in a graph of integer layers.
 
 K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
-RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
+RowProducts(q, K), Requantize, then Lookup and Add(mask or bias) in any order, RowSoftmax,
 RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
 
 K and V may be picked for each head of queries: several of them then are rows of one head of keys.
@@ -22,7 +22,7 @@ from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Transpose
 from .shared_heads import picked
 
-__all__ = ["Attention", "Cache", "find_attention"]
+__all__ = ["Attention", "Cache", "Step", "find_attention"]
 
 
 @frozen
@@ -36,13 +36,24 @@ class Cache:
 
 
 @frozen
+class Step:
+    """A node between scores and softmax: a table, or a sum with what is given, as a mask.
+
+    given: which operand of the sum that is; None for a table.
+    """
+
+    node: Node
+    given: int | None = None
+
+
+@frozen
 class Attention:
     """Nodes from the first product to the dense layer behind the last.
 
     shape: heads of keys, rows of queries for each and a token, elements of a head.  past: positions
     before.  tokens: of this run.  apart: each row's tokens follow each other, as where heads of
     queries share one of keys; else the rows of each token do.
-    tables: between scores and softmax.  mask: the sum with a mask, and which operand that is.
+    steps: between scores and softmax, the first of them first.
     """
 
     shape: tuple[int, int, int]
@@ -53,16 +64,15 @@ class Attention:
     values: Cache
     scores: Node
     finish: Node
-    tables: tuple[Node, ...]
-    mask: tuple[Node, int] | None
+    steps: tuple[Step, ...]
     softmax: Node
     mix: Node
     result: Node
     dense: Node
 
     def rows(self, elements: NDArray[Any], size: int) -> NDArray[Any]:
-        """Elements of rows of queries, scores or results, of ``size`` each: [..., tokens, rows,
-        size], whatever heads there are in front.
+        """Elements of rows of queries, scores or results, of ``size`` each: [heads, tokens, rows,
+        size].
         """
         if self.apart:
             return elements.reshape(-1, self.shape[1], self.tokens, size).swapaxes(1, 2)
@@ -80,7 +90,7 @@ def find_attention(graph: Graph) -> Iterator[Attention]:
 
 def _behind(graph: Graph, mix: Node) -> Attention | None:
     """The attention whose last product is ``mix``."""
-    softmax = graph.producer(mix.inputs[0])
+    softmax = _beneath(graph, mix.inputs[0])
     if softmax is None or not isinstance(softmax.operator, RowSoftmax):
         return None
     result = _reader(graph, mix)
@@ -91,25 +101,24 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
         dense = _reader(graph, dense)
     if dense is None or not isinstance(dense.operator, Dense):
         return None
-    node, mask, tables = graph.producer(softmax.inputs[0]), None, list[Node]()
-    if node is not None and isinstance(node.operator, Add):
+    steps = list[Step]()
+    node = _beneath(graph, softmax.inputs[0])
+    while node is not None and isinstance(node.operator, Add | Lookup):
         inside = [_is_score(graph, name) for name in node.inputs]
         if sum(inside) != 1:
             return None
-        mask = node, int(inside[0])
-        node = graph.producer(node.inputs[1 - mask[1]])
-    while node is not None and isinstance(node.operator, Lookup):
-        tables.insert(0, node)
-        node = graph.producer(node.inputs[0])
+        given = 1 - inside.index(True)
+        if isinstance(node.operator, Add):
+            steps.insert(0, Step(node, given))
+        elif graph.types[node.inputs[given]].rank == 1:
+            steps.insert(0, Step(node))
+        else:
+            return None
+        node = _beneath(graph, node.inputs[1 - given])
     if node is None or not isinstance(node.operator, Requantize):
         return None
-    scores = graph.producer(node.inputs[0])
+    scores = _beneath(graph, node.inputs[0])
     if scores is None or not isinstance(scores.operator, RowProducts):
-        return None
-    chain = (scores, node, *tables, *([mask[0]] if mask else []), softmax)
-    if any(_reader(graph, each) is None for each in chain):
-        return None
-    if any(graph.types[each.inputs[1]].rank > 1 for each in tables):
         return None
     keys = _cache(graph, scores.inputs[1], turned=False)
     values = _cache(graph, mix.inputs[1], turned=True)
@@ -132,7 +141,7 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
         return None
     return Attention(
         (heads, rows // tokens, size), past, tokens, apart, keys, values, scores, node,
-        tuple(tables), mask, softmax, mix, result, dense,
+        tuple(steps), softmax, mix, result, dense,
     )  # fmt: skip
 
 
@@ -142,11 +151,27 @@ def _reader(graph: Graph, node: Node) -> Node | None:
     return readers[0] if len(readers) == 1 and node.output not in graph.outputs else None
 
 
-def _is_score(graph: Graph, name: str) -> bool:
-    """True if a tensor is scores, perhaps by tables."""
+def _beneath(graph: Graph, name: str) -> Node | None:
+    """The node that makes a tensor which one other node reads, where nothing but Reshape is between
+    them, and rows stay rows; None for any other tensor.
+    """
     node = graph.producer(name)
-    while node is not None and isinstance(node.operator, Lookup):
+    while node is not None and _reader(graph, node) is not None:
+        if not isinstance(node.operator, Reshape):
+            return node
+        if graph.types[node.inputs[0]].shape[-1] != graph.types[name].shape[-1]:
+            break
         node = graph.producer(node.inputs[0])
+    return None
+
+
+def _is_score(graph: Graph, name: str) -> bool:
+    """True if a tensor is scores, perhaps after some steps."""
+    node = graph.producer(name)
+    while node is not None and isinstance(node.operator, Lookup | Reshape):
+        node = graph.producer(node.inputs[0])
+    if node is not None and isinstance(node.operator, Add):
+        return any(_is_score(graph, each) for each in node.inputs)
     return node is not None and isinstance(node.operator, Requantize)
 
 
@@ -166,6 +191,10 @@ def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
         *order, row, column = node.operator.permutation
         if (*order, column, row) != tuple(range(len(order) + 2)):
             return None
+        node = graph.producer(node.inputs[0])
+    while node is not None and isinstance(node.operator, Reshape):
+        if graph.types[node.inputs[0]].shape[-3:] != graph.types[node.output].shape[-3:]:
+            break
         node = graph.producer(node.inputs[0])
     if node is None or not isinstance(node.operator, Concatenate) or len(node.inputs) != PARTS:
         return None

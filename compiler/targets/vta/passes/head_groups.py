@@ -136,34 +136,36 @@ class HeadGroups:
         scale = np.full(count, constants[each.finish.inputs[1]][0])
         inputs = (name, builder.constant(f"{each.finish.output}/scale", scale))
         name = builder.node(each.finish.operator, inputs, each.finish.output, each.finish.origin)
-        for table in each.tables:
-            inputs = (name, self.read(table.inputs[1]))
-            name = builder.node(table.operator, inputs, table.output, table.origin)
-        if each.mask is not None:
-            node, side = each.mask
-            pair = [name, name]
-            pair[side] = self.mask(each, node.inputs[side], each.shape[1] * group.heads)
+        for step in each.steps:
+            node, pair = step.node, [name, name]
+            given = 1 if step.given is None else step.given
+            pair[given] = (
+                self.read(node.inputs[1])
+                if step.given is None
+                else self.bias(each, group, node.inputs[given], self.graph.types[node.output].shape)
+            )
             name = builder.node(node.operator, tuple(pair), node.output, node.origin)
         softmax = each.softmax
         return builder.node(softmax.operator, (name,), softmax.output, softmax.origin)
 
-    def mask(self, each: Attention, name: str, rows: int) -> str:
-        """A mask of positions, for each row of each token: [1, 1, rows, positions].
+    def bias(self, each: Attention, group: Group, name: str, shape: tuple[int, ...]) -> str:
+        """What is added to the scores of a group of heads, as a mask: [1, 1, rows * heads,
+        positions], those of the first token first.  The host gives rows that follow each other
+        and are the same only once.
 
-        rows: of a token.  Raises NoLanesError where heads, or the rows of a single token, have
-        masks of their own.
+        shape: of all scores.  Raises NoLanesError.
         """
         size = each.past + each.tokens
-        own = 1 if each.tokens == 1 else each.tokens * each.shape[1]
-        elements = each.rows(self.lanes.elements.of(name), size).reshape(-1, own, size)
-        found = [list(row) for row in elements[0]]
-        if any(list(row) != found[n] for other in elements for n, row in enumerate(other)):
-            raise NoLanesError("a mask for each row")
-        whole = self.lanes.given_rows(found)
-        rows = rows * each.tokens // own
-        if rows == 1:
+        elements = np.broadcast_to(self.lanes.elements.of(name), shape)
+        own = each.rows(elements, size)[group.first : group.first + group.heads]
+        rows = own.transpose(1, 2, 0, 3).reshape(-1, size).tolist()
+        for same in (each.shape[1] * group.heads, group.heads, 1):
+            if all(row == rows[n - n % same] for n, row in enumerate(rows)):
+                break
+        whole = self.lanes.given_rows(rows[::same])
+        if same == 1:
             return whole
-        return self.builder.node(Upsample2d((1, rows)), (whole,), f"{name}/rows", each.mix.origin)
+        return self.builder.node(Upsample2d((1, same)), (whole,), f"{name}/rows", each.mix.origin)
 
     def queries(self, each: Attention, group: Group) -> str:
         """Rows of one head's query each: [1, 1, tokens * rows * heads, channels]."""
