@@ -166,15 +166,16 @@ class Rules:
         own = set[str]()
         if not self.scores.isdisjoint(spread):
             # Their places are the decoder's, and those of the scores are the block's.
-            own = {x for x in node.input if x not in self.scores and self._has_places(x)}
+            known = self.scores | self.caches.made
+            own = {x for x in node.input if x not in known and self._has_places(x)}
             if own and ROWS not in places:
                 raise ModelError("scores that are not rows")
             spread |= {x: self.spread.get(x) or self._again(x) for x in own}
         same = all(each.shape == shape for each in spread.values())
-        others = [self.shapes[x] for x in node.input if x and x not in self.spread]
+        others = [self.shapes[x] for x in node.input if x and x not in spread]
         plain = all(prod(each) == 1 or (each and prod(each) == each[-1]) for each in others)
         if ROWS in places:
-            if not plain:
+            if any(each[-2:-1] not in ((), (1,)) for each in others):
                 raise ModelError("an operand with rows of its own")
             change: Callable[[Spread], Spread] = lambda each: self._as_rows(each, shape)  # noqa: E731
             place = ROWS
