@@ -8,6 +8,8 @@ K and V may be picked for each head of queries: several of them then are rows of
 """
 
 from collections.abc import Iterator
+from itertools import permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,19 +22,26 @@ from ....graph.operators.integer.products import Dense, RowProducts
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Transpose
-from .shared_heads import picked
+from .lane_elements import is_move
 
 __all__ = ["Attention", "Cache", "Step", "find_attention"]
 
 
 @frozen
 class Cache:
-    """Tensors of runs before, int8[..., heads, positions, size], and of this, with a position for
-    each token.
+    """Tensors of runs before, and of this one, with a position for each token.
+
+    order: of their dimensions, as [..., heads, positions, size].
     """
 
     past: str
     new: str
+    order: tuple[int, ...]
+
+    def shape(self, graph: Graph, name: str) -> tuple[int, int, int]:
+        """Heads, positions and size of one of them."""
+        *heads, positions, size = (graph.types[name].shape[axis] for axis in self.order)
+        return prod(heads), positions, size
 
 
 @frozen
@@ -125,17 +134,17 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
     if keys is None or values is None:
         return None
     *outer, parts, rows, size = (1, *graph.types[scores.inputs[0]].shape)
-    *_, heads, past, _ = (1, *graph.types[keys.past].shape)
-    tokens, made = graph.types[keys.new].shape[-2], graph.types[dense.output]
+    (heads, past, _), made = keys.shape(graph, keys.past), graph.types[dense.output]
+    tokens = keys.shape(graph, keys.new)[1]
     apart = parts != heads
     if apart and rows != tokens:
         return None
     rows = rows * parts // heads
     if (
         set(outer) != {1}
-        or graph.types[values.past].shape != graph.types[keys.past].shape
+        or values.shape(graph, values.past) != (heads, past, size)
+        or values.shape(graph, values.new) != (heads, tokens, size)
         or rows % tokens
-        or graph.types[values.new].shape[-2] != tokens
         or made.elements != tokens * made.shape[-1]
     ):
         return None
@@ -176,33 +185,29 @@ def _is_score(graph: Graph, name: str) -> bool:
 
 
 def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
-    """The cache that a tensor of rows joins with new positions.  turned: it is columns."""
-    shared = picked(graph, name)
-    if shared is not None:
-        heads, total = graph.types[shared.inputs[0]].shape[-3], graph.types[shared.output].shape[-3]
-        each = np.repeat(np.arange(heads), total // heads)
-        if not np.array_equal(graph.constants[shared.inputs[1]], each):
-            return None
-        name = shared.inputs[0]
-    node = graph.producer(name)
-    if turned:
-        if node is None or not isinstance(node.operator, Transpose):
-            return None
-        *order, row, column = node.operator.permutation
-        if (*order, column, row) != tuple(range(len(order) + 2)):
-            return None
-        node = graph.producer(node.inputs[0])
-    while node is not None and isinstance(node.operator, Reshape):
-        if graph.types[node.inputs[0]].shape[-3:] != graph.types[node.output].shape[-3:]:
-            break
+    """The cache that a tensor of rows joins with new positions, whatever moves it behind that;
+    several heads of queries may share each of its heads.  turned: it is columns.
+    """
+    moves, node = list[Node](), graph.producer(name)
+    while node is not None and is_move(graph, node) and not isinstance(node.operator, Concatenate):
+        moves.insert(0, node)
         node = graph.producer(node.inputs[0])
     if node is None or not isinstance(node.operator, Concatenate) or len(node.inputs) != PARTS:
         return None
-    rank = graph.types[node.output].rank
-    past, new = node.inputs
-    if node.operator.axis != rank - 2:
-        return None
-    return Cache(past, new)
+    shape, axis = graph.types[node.output].shape, node.operator.axis
+    whole = places = np.arange(prod(shape)).reshape(shape)
+    for each in moves:
+        known = (graph.constants[name] for name in each.inputs[1:])
+        (places,) = each.operator.evaluate([places, *known])
+    places = places.swapaxes(-1, -2) if turned else places
+    places = places.reshape(-1, *places.shape[-2:])
+    for order in permutations(range(len(shape))):
+        if order[-2] != axis or [shape[n] for n in order[-2:]] != [*places.shape[1:]]:
+            continue
+        own = whole.transpose(order).reshape(-1, *places.shape[1:])
+        if np.array_equal(np.repeat(own, len(places) // len(own), 0), places):
+            return Cache(*node.inputs, order)
+    return None
 
 
 PARTS = 2

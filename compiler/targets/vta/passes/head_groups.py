@@ -16,7 +16,7 @@ from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Multiply, Requantize
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
-from .find_attention import Attention
+from .find_attention import Attention, Cache
 from .lane_elements import Element, NoLanesError
 from .lanes import Lanes
 
@@ -83,7 +83,9 @@ class HeadGroups:
     def new_of(self, each: Attention, tensor: str) -> NDArray[np.object_]:
         """Elements of the first token's keys or values: [heads, size].  Raises NoLanesError."""
         heads, _, size = each.shape
-        elements = self.lanes.elements.of(tensor).reshape(heads, each.tokens, size)
+        cache = each.keys if tensor == each.keys.new else each.values
+        elements = self.lanes.elements.of(tensor).transpose(cache.order)
+        elements = elements.reshape(heads, each.tokens, size)
         return self.lanes.of_token(elements, 1)
 
     def rows_of(self, each: Attention, tensor: str, group: Group) -> tuple[str, list[Element]]:
@@ -232,7 +234,7 @@ class HeadGroups:
         """Rows of the cache, and the new ones: [1, 1, positions, channels]."""
         size, past = each.shape[2], each.keys.past
         builder, origin, stem = self.builder, self.origin(past), f"{past}/rows"
-        name = self.heads_of(each, past, group)
+        name = self.heads_of(each, each.keys, group)
         name = builder.node(Transpose((1, 0, 2)), (name,), stem, origin)
         count = group.heads * size
         name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
@@ -251,7 +253,7 @@ class HeadGroups:
         """Columns of the cache, and the new ones: [1, 1, channels, positions]."""
         past, count = each.values.past, group.heads * each.shape[2]
         builder, origin, stem = self.builder, self.origin(past), f"{past}/columns"
-        name = self.heads_of(each, past, group)
+        name = self.heads_of(each, each.values, group)
         name = builder.node(Transpose((0, 2, 1)), (name,), stem, origin)
         name = builder.node(Reshape((count, each.past)), (name,), stem, origin)
         name = self.with_room(name, 1, each.tokens, stem, origin)
@@ -271,11 +273,13 @@ class HeadGroups:
         node = self.graph.producer(name)
         return name if node is None else node.origin
 
-    def heads_of(self, each: Attention, past: str, group: Group) -> str:
+    def heads_of(self, each: Attention, cache: Cache, group: Group) -> str:
         """The heads of a group: [heads, positions, size]."""
-        heads, _, size = each.shape
+        (heads, _, size), past = each.shape, cache.past
         stem, builder = f"{past}/heads", self.builder
         name = self.read(past)
+        if cache.order != tuple(range(len(cache.order))):
+            name = builder.node(Transpose(cache.order), (name,), stem, past)
         whole = (heads, each.past, size)
         if builder.types[name].shape != whole:
             name = builder.node(Reshape(whole), (name,), stem, past)
