@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from math import gcd
+from math import gcd, lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,20 +27,33 @@ __all__ = ["Group", "HeadGroups"]
 class Group:
     """Heads whose keys are side by side: the number of the first, how many; elements of a head in
     their order as channels, in runs of these sizes that each have all heads.
+
+    times: how often the keys are there, so that they fill blocks; no query reads but the first.
     """
 
     first: int
     heads: int
     order: tuple[int, ...]
     sizes: tuple[int, ...]
+    times: int = 1
 
     @property
     def channels(self) -> list[tuple[int, int]]:
         """Head, counted from the first, and element of each channel."""
-        runs, left = list[list[int]](), iter(self.order)
+        found, left = list[tuple[int, int]](), iter(self.order)
         for size in self.sizes:
-            runs.append(list(islice(left, size)))
-        return [(head, each) for run in runs for head in range(self.heads) for each in run]
+            run = list(islice(left, size))
+            found += [(head, each) for head in range(self.heads) for each in run] * self.times
+        return found
+
+    @property
+    def own(self) -> NDArray[np.bool_]:
+        """Channels that queries of each head read: bool[heads, channels]."""
+        parts = [
+            np.eye(self.heads, self.heads * self.times, dtype=bool).repeat(size, 1)
+            for size in self.sizes
+        ]
+        return np.concatenate(parts, 1)
 
 
 @frozen
@@ -56,7 +69,7 @@ class HeadGroups:
     block: int
 
     def groups(self, each: Attention) -> list[Group]:
-        """As few heads together as fill blocks.
+        """As few heads together as fill blocks; all of them several times where no number does.
 
         Raises NoLanesError.
         """
@@ -68,12 +81,12 @@ class HeadGroups:
         kinds = list(dict.fromkeys(signs))
         order = tuple(sorted(range(size), key=lambda e: kinds.index(signs[e])))
         sizes = tuple(signs.count(kind) for kind in kinds)
-        together = [
-            n for n in range(1, heads + 1) if heads % n == 0 and n * gcd(*sizes) % self.block == 0
-        ]
-        if not together or each.past % self.block:
-            raise NoLanesError("heads or positions that fill no blocks")
-        return [Group(first, together[0], order, sizes) for first in range(0, heads, together[0])]
+        if each.past % self.block:
+            raise NoLanesError("positions that fill no blocks")
+        least = self.block // gcd(*sizes, self.block)
+        together = next((n for n in range(1, heads) if heads % n == 0 == n % least), heads)
+        times = lcm(together, least) // together
+        return [Group(first, together, order, sizes, times) for first in range(0, heads, together)]
 
     def queries_of(self, each: Attention) -> NDArray[np.object_]:
         """Elements of the first token's queries: [heads, rows, size].  Raises NoLanesError."""
@@ -175,8 +188,7 @@ class HeadGroups:
         operator = each.scores.operator
         assert isinstance(operator, RowProducts)
         elements = self.queries_of(each)
-        channels = group.channels
-        own = np.array([[head == n for head, _ in channels] for n in range(group.heads)])
+        channels, own = group.channels, group.own
         self.lanes.prepare(
             *(
                 [elements[group.first + h, row, e] for h, e in channels]
@@ -186,13 +198,13 @@ class HeadGroups:
         )
         parts, end = list[str](), 0
         for size in group.sizes:
-            start, end = end, end + size * group.heads
+            start, end = end, end + size * group.heads * group.times
             images = []
             for row in range(rows):
                 run = [elements[group.first + h, row, e] for h, e in channels[start:end]]
                 within = own[:, start:end] if each.tokens == 1 else None
                 image = self.lanes.image(run, within)
-                if group.heads > 1 and image.blank != operator.x_zero_point:
+                if not own.all() and image.blank != operator.x_zero_point:
                     raise NoLanesError("queries whose zero is not their zero point")
                 images.append(image.name)
             name = images[0]
@@ -222,9 +234,10 @@ class HeadGroups:
             starts = tuple((0, row) for row in range(rows))
             whole = Assemble((1, rows * each.tokens), starts, (1, rows))
             name = builder.node(whole, tuple(images), stem, origin)
-        if len(own) == 1:
+        if own.all():
             return name
-        name = builder.node(Upsample2d((1, len(own))), (name,), stem, origin)
+        if len(own) > 1:
+            name = builder.node(Upsample2d((1, len(own))), (name,), stem, origin)
         mask = np.tile(own.astype(np.int8), (rows * each.tokens, 1))[None, None]
         blank = operator.x_zero_point
         same = Multiply(1.0, 0, blank, blank, -128, 127)
@@ -240,6 +253,7 @@ class HeadGroups:
         name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
         order = [head * size + place for head, place in group.channels]
         if order != list(range(count)):
+            count = len(order)
             places = builder.constant(f"{stem}/order", np.array(order))
             name = builder.node(Gather(1), (name, places), stem, origin)
         name = self.with_room(name, 0, each.tokens, stem, origin)

@@ -255,30 +255,62 @@ class Lanes:
         return [list(run) for _, run in groupby(places, key=lambda place: place // size)]
 
     def _normalised(self, node: Node, places: Sequence[int]) -> _Image:
-        """Channels of rows that are normalised, each row whole and in its own order."""
-        parts, builder, operator = list[str](), self.builder, node.operator
-        assert isinstance(operator, RowNorm)
+        """Channels of rows that are normalised, in any order."""
+        size, builder, runs = self.graph.types[node.output].shape[-1], self.builder, list[str]()
+        blank = _norm(node).zero_point
         for run in self._rows(node, places):
-            size = self.graph.types[node.output].shape[-1]
             number, first = divmod(run[0], size)
             if run != list(range(run[0], run[0] + len(run))) or first % self.block:
-                raise NoLanesError(f"{node.output!r} is normalised in another order")
-            key = (node.output, number)
-            if key not in self._made:
-                row = self.image(self.elements.row(node, run[0])).name
-                inputs = (row, *(self.read(each) for each in node.inputs[1:]))
-                row = builder.node(operator, inputs, f"{node.output}/row", node.origin)
-                self._made[key] = _Image(row, operator.zero_point)
-            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, self.tokens, len(run)))
-            name = self._made[key].name
+                return self._copied(node, places)
+            name = self._row(node, number)
             if len(run) < size:
+                part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, self.tokens, len(run)))
                 name = builder.node(part, (name,), f"{node.output}/run", node.origin)
-            parts.append(name)
-        blank = operator.zero_point
-        if len(parts) == 1:
-            return _Image(parts[0], blank)
-        stem = f"{node.output}/joined"
-        return _Image(builder.node(Concatenate(3), tuple(parts), stem, node.origin), blank)
+            runs.append(name)
+        return _Image(self._side_by_side(node, runs), blank)
+
+    def _row(self, node: Node, number: int) -> str:
+        """A row that is normalised."""
+        key = (node.output, number)
+        if key not in self._made:
+            first = number * self.graph.types[node.output].shape[-1]
+            row = self.image(self.elements.row(node, first)).name
+            inputs = (row, *(self.read(each) for each in node.inputs[1:]))
+            row = self.builder.node(node.operator, inputs, f"{node.output}/row", node.origin)
+            self._made[key] = _Image(row, _norm(node).zero_point)
+        return self._made[key].name
+
+    def _side_by_side(self, node: Node, rows: Sequence[str]) -> str:
+        """Channels of several images of a normalisation's."""
+        if len(rows) == 1:
+            return rows[0]
+        return self.builder.node(Concatenate(3), tuple(rows), f"{node.output}/joined", node.origin)
+
+    def _copied(self, node: Node, places: Sequence[int]) -> _Image:
+        """Channels of normalised rows, each copied to its place by a weight of 1."""
+        builder, stem, size = (
+            self.builder,
+            f"{node.output}/copied",
+            self.graph.types[node.output].shape[-1],
+        )
+        blank, count = _norm(node).zero_point, len(places)
+        rows = sorted({place // size for place in places})
+        if len(rows) > 1 and size % self.block:
+            raise NoLanesError(f"{node.output!r}: normalised rows that do not fill blocks")
+        whole = self._side_by_side(node, [self._row(node, row) for row in rows])
+        weights = np.zeros((count, 1, 1, len(rows) * size), np.int8)
+        for channel, place in enumerate(places):
+            weights[channel, 0, 0, rows.index(place // size) * size + place % size] = 1
+        inputs = (
+            whole,
+            builder.constant(f"{stem}/weights", weights),
+            builder.constant(f"{stem}/bias", np.zeros(count, np.int32)),
+        )
+        conv = Conv2d((1, 1), (0, 0, 0, 0), 1, blank)
+        name = builder.node(conv, inputs, f"{stem}/sum", node.origin)
+        ones = builder.constant(f"{stem}/scale", np.ones(count, np.float32))
+        same = Requantize(blank, -128, 127)
+        return _Image(builder.node(same, (name, ones), stem, node.origin), blank)
 
     def _own(self, row: _Image, mask: Mask, base: str, origin: str) -> _Image:
         """A row again and again, each time with the zero point where the mask is not."""
@@ -377,3 +409,8 @@ class Lanes:
 
 
 ROWWISE = (Add, Multiply, Lookup)
+
+
+def _norm(node: Node) -> RowNorm:
+    assert isinstance(node.operator, RowNorm)
+    return node.operator
