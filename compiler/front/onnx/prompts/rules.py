@@ -64,6 +64,8 @@ class Rules:
         if not any(name in self.spread for name in node.input):
             self.emitter.nodes.append(node)
             self.caches.follow(node)
+            if node.op_type == "DequantizeLinear" and prod(self.shapes[node.input[1]]) == 1:
+                self.emitter.scales[node.output[0]] = tuple(node.input[1:])
             return
         kind = node.op_type
         try:

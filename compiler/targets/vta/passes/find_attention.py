@@ -117,12 +117,7 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
         if sum(inside) != 1:
             return None
         given = 1 - inside.index(True)
-        if isinstance(node.operator, Add):
-            steps.insert(0, Step(node, given))
-        elif graph.types[node.inputs[given]].rank == 1:
-            steps.insert(0, Step(node))
-        else:
-            return None
+        steps.insert(0, Step(node, given if isinstance(node.operator, Add) else None))
         node = _beneath(graph, node.inputs[1 - given])
     if node is None or not isinstance(node.operator, Requantize):
         return None

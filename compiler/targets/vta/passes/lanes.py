@@ -408,7 +408,7 @@ class Lanes:
         return self._made[key].name
 
 
-ROWWISE = (Add, Multiply, Lookup)
+ROWWISE = (AnyAdd, Multiply, Lookup)
 
 
 def _norm(node: Node) -> RowNorm:
