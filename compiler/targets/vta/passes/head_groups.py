@@ -81,8 +81,6 @@ class HeadGroups:
         kinds = list(dict.fromkeys(signs))
         order = tuple(sorted(range(size), key=lambda e: kinds.index(signs[e])))
         sizes = tuple(signs.count(kind) for kind in kinds)
-        if each.past % self.block:
-            raise NoLanesError("positions that fill no blocks")
         least = self.block // gcd(*sizes, self.block)
         together = next((n for n in range(1, heads) if heads % n == 0 == n % least), heads)
         times = lcm(together, least) // together
@@ -247,40 +245,68 @@ class HeadGroups:
         """Rows of the cache, and the new ones: [1, 1, positions, channels]."""
         size, past = each.shape[2], each.keys.past
         builder, origin, stem = self.builder, self.origin(past), f"{past}/rows"
-        name = self.heads_of(each, each.keys, group)
-        name = builder.node(Transpose((1, 0, 2)), (name,), stem, origin)
-        count = group.heads * size
-        name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
+        name = self.past_rows(each, each.keys, group)
         order = [head * size + place for head, place in group.channels]
-        if order != list(range(count)):
-            count = len(order)
+        if order != list(range(group.heads * size)):
             places = builder.constant(f"{stem}/order", np.array(order))
             name = builder.node(Gather(1), (name, places), stem, origin)
-        name = self.with_room(name, 0, each.tokens, stem, origin)
-        room = builder.types[name].shape[0]
-        name = builder.node(Reshape((1, 1, room, count)), (name,), stem, origin)
         new, _ = self.rows_of(each, each.keys.new, group)
-        joined = Append(2, each.past)
-        return builder.node(joined, (name, new), f"{past}/joined", each.scores.origin)
+        new = self.with_last(each, name, new, stem)
+        return self.joined(each, name, new, 0, stem)
 
     def values(self, each: Attention, group: Group, zero_point: int) -> str:
         """Columns of the cache, and the new ones: [1, 1, channels, positions]."""
         past, count = each.values.past, group.heads * each.shape[2]
-        builder, origin, stem = self.builder, self.origin(past), f"{past}/columns"
-        name = self.heads_of(each, each.values, group)
-        name = builder.node(Transpose((0, 2, 1)), (name,), stem, origin)
-        name = builder.node(Reshape((count, each.past)), (name,), stem, origin)
-        name = self.with_room(name, 1, each.tokens, stem, origin)
-        room = builder.types[name].shape[1]
-        name = builder.node(Reshape((1, 1, count, room)), (name,), stem, origin)
+        builder, stem = self.builder, f"{past}/columns"
+        name = self.past_rows(each, each.values, group)
         new, _ = self.rows_of(each, each.values.new, group)
+        new = self.with_last(each, name, new, stem)
+        name = builder.node(Transpose((1, 0)), (name,), stem, self.origin(past))
         origin = each.mix.origin
         unit = builder.constant(f"{stem}/unit", np.eye(count, dtype=np.int8)[None, None])
         new = builder.node(RowProducts(0, zero_point), (unit, new), f"{stem}/new", origin)
-        one = builder.constant(f"{stem}/scale", np.ones(each.tokens, np.float32))
+        one = builder.constant(f"{stem}/scale", np.ones(builder.types[new].shape[-1], np.float32))
         same = Requantize(zero_point, -128, 127)
         new = builder.node(same, (new, one), f"{stem}/new", origin)
-        return builder.node(Append(3, each.past), (name, new), f"{past}/joined", origin)
+        return self.joined(each, name, new, 1, stem)
+
+    def past_rows(self, each: Attention, cache: Cache, group: Group) -> str:
+        """Positions of the cache of some heads, side by side: [positions, heads * size]."""
+        builder, origin, stem = self.builder, self.origin(cache.past), f"{cache.past}/rows"
+        name = self.heads_of(each, cache, group)
+        name = builder.node(Transpose((1, 0, 2)), (name,), stem, origin)
+        shape = each.past, group.heads * each.shape[2]
+        return builder.node(Reshape(shape), (name,), stem, origin)
+
+    def with_last(self, each: Attention, rows: str, new: str, stem: str) -> str:
+        """New rows behind those of a cache that fill no block, [1, 1, n, channels]."""
+        builder, left = self.builder, each.past % self.block
+        if not left:
+            return new
+        width, origin = builder.types[rows].shape[1], each.scores.origin
+        part = Slice((each.past - left, 0), (1, 1), (left, width))
+        last = builder.node(part, (rows,), f"{stem}/last", origin)
+        last = builder.node(Reshape((1, 1, left, width)), (last,), f"{stem}/last", origin)
+        whole = Assemble((1, left + each.tokens), ((0, 0), (0, left)), (1, 1))
+        return builder.node(whole, (last, new), f"{stem}/last", origin)
+
+    def joined(self, each: Attention, name: str, new: str, axis: int, stem: str) -> str:
+        """The whole blocks of a cache with room for what follows, and that behind them.
+
+        axis: of the positions.
+        """
+        builder, origin = self.builder, each.scores.origin
+        filled, shape = each.past // self.block * self.block, [*builder.types[name].shape]
+        if filled < each.past:
+            shape[axis] = filled
+            cut = Slice((0, 0), (1, 1), tuple(shape))
+            name = builder.node(cut, (name,), f"{stem}/filled", origin)
+        shape[axis] = -(-builder.types[new].shape[axis + 2] // self.block) * self.block
+        more = builder.constant(f"{stem}/room", np.zeros(shape, np.int8))
+        name = builder.node(Concatenate(axis), (name, more), stem, origin)
+        whole = (1, 1, *builder.types[name].shape)
+        name = builder.node(Reshape(whole), (name,), stem, origin)
+        return builder.node(Append(axis + 2, filled), (name, new), f"{stem}/joined", origin)
 
     def origin(self, name: str) -> str:
         """The model's node that a tensor comes from."""
@@ -301,13 +327,6 @@ class HeadGroups:
             return name
         cut = Slice((group.first, 0, 0), (1, 1, 1), (group.heads, each.past, size))
         return builder.node(cut, (name,), stem, past)
-
-    def with_room(self, name: str, axis: int, count: int, stem: str, origin: str) -> str:
-        """Positions of a cache, and whole blocks behind them for ``count`` new ones."""
-        shape = list(self.builder.types[name].shape)
-        shape[axis] = -(-count // self.block) * self.block
-        more = self.builder.constant(f"{stem}/room", np.zeros(shape, np.int8))
-        return self.builder.node(Concatenate(axis), (name, more), stem, origin)
 
 
 def plain_channels(group: Group) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.scaled_sum import ScaledSum
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.values import Lookup, Multiply, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .lane_elements import Element, Elements, NoLanesError
