@@ -46,7 +46,7 @@ class Exported(RowBuilder):
         shared: bool = False,
     ) -> onnx.ModelProto:
         """fused: one product makes queries, keys and values.  normalised: queries and keys.
-        risen: each head's scores have a bias of their own.  shared: products repeat one head.
+        risen: each head's scores have a bias of their own, and a mask that hides none.  shared: products repeat one head.
         """
         sizes = [self.width, self.kept * self.size, self.values * self.size]
         if fused:
@@ -65,6 +65,8 @@ class Exported(RowBuilder):
         scores = self.node("MatMul", self.rotated(q), columns)
         scores = self.node("Mul", scores, self.scalar(self.size**-0.5))
         if risen:
+            every = self.constant(np.ones((1, 1, 1, PAST + 1), bool))
+            scores = self.node("Where", every, scores, self.scalar(-1e9))
             slopes = self.constant(2.0 ** -np.arange(HEADS, dtype=np.float32).reshape(1, -1, 1, 1))
             scores = self.shaped(scores, HEADS, 1, PAST + 1)
             rises = self.shaped(self.node("Mul", "ages", slopes), HEADS, 1, PAST + 1)
