@@ -46,7 +46,8 @@ class Exported(RowBuilder):
         shared: bool = False,
     ) -> onnx.ModelProto:
         """fused: one product makes queries, keys and values.  normalised: queries and keys.
-        risen: each head's scores have a bias of their own, and a mask that hides none.  shared: products repeat one head.
+        risen: each head's scores have a bias of their own, and a mask that hides none.
+        shared: products repeat one head.
         """
         sizes = [self.width, self.kept * self.size, self.values * self.size]
         if fused:
@@ -152,7 +153,7 @@ def _info(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
         (8, 1, 8, {"fused": True}),
         (8, 2, 4, {}),
         (8, 4, 8, {"normalised": True}),
-        (8, 2, 8, {"risen": True}),
+        (4, 2, 4, {"risen": True}),
         (4, 2, 4, {"normalised": True}),
         (4, 1, 4, {"shared": True}),
     ],
