@@ -26,6 +26,7 @@ from ....graph.operators.integer.values import Lookup, Multiply, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .lane_elements import Element, Elements, NoLanesError
+from .normalised_lanes import NormalisedLanes
 from .scaled_lanes import ScaledLanes
 
 __all__ = ["Lanes"]
@@ -59,6 +60,7 @@ class Lanes:
     inside: frozenset[str] = field(init=False)
     elements: Elements = field(init=False)
     scaled: ScaledLanes = field(init=False)
+    normalised: NormalisedLanes = field(init=False)
     _made: dict[tuple[object, ...], _Image] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,6 +72,8 @@ class Lanes:
         self.elements = Elements(self.graph)
         given = self.graph, self.builder, self.read, self.block
         self.scaled = ScaledLanes(*given, self.inside, self.elements, self.tokens)
+        named: Callable[[Sequence[Element]], str] = lambda elements: self.image(elements).name  # noqa: E731
+        self.normalised = NormalisedLanes(*given, named, self.elements, self.tokens)
 
     def of_token(self, elements: NDArray[np.object_], axis: int) -> NDArray[np.object_]:
         """The elements of the first of all tokens along ``axis``.
@@ -176,7 +180,7 @@ class Lanes:
                 for side in self._sides(node, places):
                     self._collect(side, wanted)
             elif isinstance(node.operator, RowNorm):
-                for row in self._rows(node, places):
+                for row in self.normalised.runs(node, places):
                     self._collect(self.elements.row(node, row[0]), wanted)
 
     def _run(self, base: str, places: list[int], mask: Mask | None) -> _Image:
@@ -197,7 +201,7 @@ class Lanes:
                 return self._products(node, operator, places)
             return _Image(*self.scaled.image([(base, place) for place in places]))
         if isinstance(operator, RowNorm):
-            row = self._normalised(node, places)
+            row = _Image(*self.normalised.channels(node, places))
             return row if mask is None else self._own(row, mask, base, origin)
         if not isinstance(operator, ROWWISE):
             raise NoLanesError(f"{base!r} comes from {type(operator).__name__}")
@@ -248,69 +252,6 @@ class Lanes:
         """Elements of each operand of an element-wise node."""
         operands = (self.elements.operands(node, place) for place in places)
         return [list(side) for side in zip(*operands, strict=True)]
-
-    def _rows(self, node: Node, places: Sequence[int]) -> list[list[int]]:
-        """Places of a normalisation's elements, row by row."""
-        size = self.graph.types[node.output].shape[-1]
-        return [list(run) for _, run in groupby(places, key=lambda place: place // size)]
-
-    def _normalised(self, node: Node, places: Sequence[int]) -> _Image:
-        """Channels of rows that are normalised, in any order."""
-        size, builder, runs = self.graph.types[node.output].shape[-1], self.builder, list[str]()
-        blank = _norm(node).zero_point
-        for run in self._rows(node, places):
-            number, first = divmod(run[0], size)
-            if run != list(range(run[0], run[0] + len(run))) or first % self.block:
-                return self._copied(node, places)
-            name = self._row(node, number)
-            if len(run) < size:
-                part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, self.tokens, len(run)))
-                name = builder.node(part, (name,), f"{node.output}/run", node.origin)
-            runs.append(name)
-        return _Image(self._side_by_side(node, runs), blank)
-
-    def _row(self, node: Node, number: int) -> str:
-        """A row that is normalised."""
-        key = (node.output, number)
-        if key not in self._made:
-            first = number * self.graph.types[node.output].shape[-1]
-            row = self.image(self.elements.row(node, first)).name
-            inputs = (row, *(self.read(each) for each in node.inputs[1:]))
-            row = self.builder.node(node.operator, inputs, f"{node.output}/row", node.origin)
-            self._made[key] = _Image(row, _norm(node).zero_point)
-        return self._made[key].name
-
-    def _side_by_side(self, node: Node, rows: Sequence[str]) -> str:
-        """Channels of several images of a normalisation's."""
-        if len(rows) == 1:
-            return rows[0]
-        return self.builder.node(Concatenate(3), tuple(rows), f"{node.output}/joined", node.origin)
-
-    def _copied(self, node: Node, places: Sequence[int]) -> _Image:
-        """Channels of normalised rows, each copied to its place by a weight of 1."""
-        builder, stem, size = (
-            self.builder,
-            f"{node.output}/copied",
-            self.graph.types[node.output].shape[-1],
-        )
-        blank, count = _norm(node).zero_point, len(places)
-        rows = sorted({place // size for place in places})
-        if len(rows) > 1 and size % self.block:
-            raise NoLanesError(f"{node.output!r}: normalised rows that do not fill blocks")
-        whole = self._side_by_side(node, [self._row(node, row) for row in rows])
-        weights = np.zeros((count, 1, 1, len(rows) * size), np.int8)
-        for channel, place in enumerate(places):
-            weights[channel, 0, 0, rows.index(place // size) * size + place % size] = 1
-        inputs = (
-            whole,
-            builder.constant(f"{stem}/weights", weights),
-            builder.constant(f"{stem}/bias", np.zeros(count, np.int32)),
-        )
-        conv = Conv2d((1, 1), (0, 0, 0, 0), 1, blank)
-        name = builder.node(conv, inputs, f"{stem}/sum", node.origin)
-        ones = builder.constant(f"{stem}/scale", np.ones(count, np.float32))
-        same = Requantize(blank, -128, 127)
-        return _Image(builder.node(same, (name, ones), stem, node.origin), blank)
 
     def _own(self, row: _Image, mask: Mask, base: str, origin: str) -> _Image:
         """A row again and again, each time with the zero point where the mask is not."""
@@ -409,8 +350,3 @@ class Lanes:
 
 
 ROWWISE = (AnyAdd, Multiply, Lookup)
-
-
-def _norm(node: Node) -> RowNorm:
-    assert isinstance(node.operator, RowNorm)
-    return node.operator
