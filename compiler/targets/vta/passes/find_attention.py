@@ -201,7 +201,8 @@ def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
             continue
         own = whole.transpose(order).reshape(-1, *places.shape[1:])
         if np.array_equal(np.repeat(own, len(places) // len(own), 0), places):
-            return Cache(*node.inputs, order)
+            past, new = node.inputs
+            return Cache(past, new, order)
     return None
 
 

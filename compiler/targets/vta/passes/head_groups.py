@@ -1,7 +1,6 @@
 """Heads of an attention that are side by side: their queries, keys, values, scores and results."""
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from math import gcd, lcm
 
 import numpy as np
@@ -17,43 +16,11 @@ from ....graph.operators.integer.values import Multiply, Requantize
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from .find_attention import Attention, Cache
+from .group_channels import Group, plain_channels
 from .lane_elements import Element, NoLanesError
 from .lanes import Lanes
 
-__all__ = ["Group", "HeadGroups"]
-
-
-@frozen
-class Group:
-    """Heads whose keys are side by side: the number of the first, how many; elements of a head in
-    their order as channels, in runs of these sizes that each have all heads.
-
-    times: how often the keys are there, so that they fill blocks; no query reads but the first.
-    """
-
-    first: int
-    heads: int
-    order: tuple[int, ...]
-    sizes: tuple[int, ...]
-    times: int = 1
-
-    @property
-    def channels(self) -> list[tuple[int, int]]:
-        """Head, counted from the first, and element of each channel."""
-        found, left = list[tuple[int, int]](), iter(self.order)
-        for size in self.sizes:
-            run = list(islice(left, size))
-            found += [(head, each) for head in range(self.heads) for each in run] * self.times
-        return found
-
-    @property
-    def own(self) -> NDArray[np.bool_]:
-        """Channels that queries of each head read: bool[heads, channels]."""
-        parts = [
-            np.eye(self.heads, self.heads * self.times, dtype=bool).repeat(size, 1)
-            for size in self.sizes
-        ]
-        return np.concatenate(parts, 1)
+__all__ = ["HeadGroups"]
 
 
 @frozen
@@ -327,8 +294,3 @@ class HeadGroups:
             return name
         cut = Slice((group.first, 0, 0), (1, 1, 1), (group.heads, each.past, size))
         return builder.node(cut, (name,), stem, past)
-
-
-def plain_channels(group: Group) -> list[tuple[int, int]]:
-    """Head and element of each channel, head by head."""
-    return [(head, place) for head in range(group.heads) for place in range(len(group.order))]
