@@ -33,8 +33,8 @@ class Slots:
         return self.size + 1 - self.tokens
 
     def bias(self, emitter: Emitter, given: Spread, scores: Sequence[int]) -> Spread:
-        """What is added to scores of the shape ``scores`` of one token, as a mask, with the
-        decoder's places along its last axis: of each token, as rows of the block's places.
+        """A bias of scores of the shape ``scores`` of one token, such as a mask, with the decoder's
+        places along its last axis: of each token, as rows of the block's places.
 
         A token sees the positions before the block, those of the tokens before it, and its own.
         For all others stands the decoder's last position, which is masked in every run.

@@ -74,7 +74,7 @@ class ReadWrittenCaches:
         return self.shapes[write.past][write.axis]
 
     def _write(self, model: FloatModel, node: OnnxNode) -> _Write | None:
-        """What a node writes to a tensor that no constant is."""
+        """The row that a node writes to a tensor that is computed or given; None for any other."""
         if node.kind not in SCATTERS or node.text("reduction", "none") != "none":
             return None
         past, index, row = node.inputs

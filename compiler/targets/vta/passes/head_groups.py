@@ -129,7 +129,7 @@ class HeadGroups:
         return builder.node(softmax.operator, (name,), softmax.output, softmax.origin)
 
     def bias(self, each: Attention, group: Group, name: str, shape: tuple[int, ...]) -> str:
-        """What is added to the scores of a group of heads, as a mask: [1, 1, rows * heads,
+        """A bias of the scores of a group of heads, such as a mask: [1, 1, rows * heads,
         positions], those of the first token first.  The host gives rows that follow each other
         and are the same only once.
 
