@@ -103,8 +103,6 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
         found, made = (graph.types[name] for name in (node.inputs[0], node.output))
-        if (problem := _cache_problem(graph, node, lanes)) is not None:
-            return problem
         called = type(operator).__name__
         if made.dtype is not DType.INT8 and not made.dtype.is_float:
             return f"node {node.origin!r}: it computes in {made.dtype}; required int8"
@@ -112,9 +110,11 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     if isinstance(operator, Append):
         return append_problem(graph, node, lanes, ON_ACCELERATOR)
     if isinstance(operator, JOINS) and not isinstance(operator, AnyAdd) and not _picks(graph, node):
-        # A constant first operand of products is in DRAM as an activation is.
+        # A constant first operand of products is in DRAM as an activation is, and so are factors.
+        factors = isinstance(operator, AnyMultiply)
         for name in node.inputs[isinstance(operator, RowProducts) :]:
-            if name in graph.constants:
+            whole = factors and graph.types[name] == graph.types[node.output]
+            if name in graph.constants and not whole:
                 return f"node {node.origin!r} reads {name!r}, a constant; required what is computed"
     if isinstance(operator, Add) and _has_mask(graph, node) and not is_exact(operator):
         return f"node {node.origin!r}: no sum of the vector unit gives all its bytes with a mask"
@@ -132,23 +132,6 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
                 f"int8[1, C]: {rows if kind.shape[:1] == (1,) else several}"
             )
     return None
-
-
-def _cache_problem(graph: Graph, node: Node, lanes: int) -> str | None:
-    """Why attention does not run over the cache that ``node`` joins with new rows, if for its
-    length.
-    """
-    if not isinstance(node.operator, Concatenate) or graph.types[node.output].rank < 3:
-        return None
-    past = graph.producer(node.inputs[0])
-    given = node.inputs[0] in graph.inputs or (past and isinstance(past.operator, Quantize))
-    length = graph.types[node.inputs[0]].shape[-2]
-    if not given or node.operator.axis != graph.types[node.output].rank - 2 or not length % lanes:
-        return None
-    return (
-        f"node {node.origin!r}: a cache of {length} positions; required a multiple of {lanes}, "
-        f"such as {-(-length // lanes) * lanes}"
-    )
 
 
 def _window_problem(

@@ -1,5 +1,6 @@
 """A small decoder of one token in the form of exporters: its mask is given and tells the position,
-its caches come back with a row more, and two heads of queries share each of keys and values.
+its caches come back with a row more, two heads of queries share each of keys and values, and each
+head of queries has a bias that rises with the position (ALiBi, as BLOOM has).
 """
 
 import numpy as np
@@ -32,6 +33,9 @@ exported (int64[1, 1] input_ids, int64[1, {SIZE + 1}] attention_mask,
   seen = Cast<to = 9>(attention_mask)
   seen_rows = Unsqueeze(seen, rows)
   bias = Where(seen_rows, nothing, hidden)
+  ages_real = Cast<to = 1>(ages)
+  ages_rows = Unsqueeze(ages_real, rows)
+  rises = Mul(ages_rows, slopes)
 """
 LAYER = """
   q# = MatMul(x#, Q#)
@@ -53,7 +57,8 @@ LAYER = """
   values# = Reshape(v_groups#, all_shape)
   turned# = Transpose<perm = [0, 1, 3, 2]>(keys#)
   scores# = MatMul(q_rows#, turned#)
-  masked# = Add(scores#, bias)
+  risen# = Add(scores#, rises)
+  masked# = Add(risen#, bias)
   shares# = Softmax<axis = 3>(masked#)
   mixed# = MatMul(shares#, values#)
   back# = Transpose<perm = [0, 2, 1, 3]>(mixed#)
@@ -77,6 +82,7 @@ def exported_model() -> onnx.ModelProto:
         "groups": np.array([2]),
         "nothing": np.float32(0),
         "hidden": np.float32(-1e9),
+        "slopes": np.float32(2.0 ** -np.arange(2, 6)).reshape(1, -1, 1, 1),
         "query_shape": np.array([1, 1, HEADS * SHARED, HEAD]),
         "row_shape": np.array([1, 1, HEADS, HEAD]),
         "groups_shape": np.array([1, HEADS, SHARED, SIZE + 1, HEAD]),

@@ -64,6 +64,8 @@ class Rules:
         if not any(name in self.spread for name in node.input):
             self.emitter.nodes.append(node)
             self.caches.follow(node)
+            if node.op_type == "DequantizeLinear" and prod(self.shapes[node.input[1]]) == 1:
+                self.emitter.scales[node.output[0]] = tuple(node.input[1:])
             return
         kind = node.op_type
         try:
@@ -163,20 +165,23 @@ class Rules:
         places = {each.place for each in spread.values()}
         if node.op_type in QUANTISATION and prod(self.shapes[node.input[1]]) != 1:
             raise ModelError("a scale for each channel of an activation")
-        scored = not self.scores.isdisjoint(spread)
-        own = {x for x in spread if scored and x not in self.scores and self._has_places(x)}
-        if own and (ROWS not in places or any(prod(self.shapes[x]) != shape[-1] for x in own)):
+        own = set[str]()
+        if not self.scores.isdisjoint(spread):
             # Their places are the decoder's, and those of the scores are the block's.
-            raise ModelError("a bias of positions that is not one row for each token")
+            known = self.scores | self.caches.made
+            own = {x for x in node.input if x not in known and self._has_places(x)}
+            if own and ROWS not in places:
+                raise ModelError("scores that are not rows")
+            spread |= {x: self.spread.get(x) or self._again(x) for x in own}
         same = all(each.shape == shape for each in spread.values())
-        others = [self.shapes[x] for x in node.input if x and x not in self.spread]
+        others = [self.shapes[x] for x in node.input if x and x not in spread]
         plain = all(prod(each) == 1 or (each and prod(each) == each[-1]) for each in others)
         if ROWS in places:
-            if not plain or any(each[-1:] == (self.slots.size + 1,) for each in others):
+            if any(each[-2:-1] not in ((), (1,)) for each in others):
                 raise ModelError("an operand with rows of its own")
             change: Callable[[Spread], Spread] = lambda each: self._as_rows(each, shape)  # noqa: E731
             place = ROWS
-            spread |= {x: self.slots.mask(self.emitter, spread[x], shape) for x in own}
+            spread |= {x: self.slots.bias(self.emitter, spread[x], shape) for x in own}
         elif same and len(places) == 1 and plain and FRONT not in places:
             (place,) = places
             change = _keep
@@ -292,13 +297,20 @@ class Rules:
 
     def _reshape(self, node: onnx.NodeProto) -> None:
         found, shape = self.one(node), self.shapes[node.output[0]]
+        if found.place == ROWS and shape[-2:] == found.shape[-2:]:
+            whole = (*shape[:-2], self.emitter.tokens * shape[-2], shape[-1])
+            self._reshape_to(node, found, whole, ROWS)
+            return
         if found.place != Place("inside", 0):
             found = self.emitter.front(found)
         inside = bool(shape) and shape[0] == 1
         whole = (self.emitter.tokens, *(shape[1:] if inside else shape))
-        constant = self.emitter.constant(np.array(whole, np.int64), "tokens_shape")
+        self._reshape_to(node, found, whole, Place("inside", 0) if inside else FRONT)
+
+    def _reshape_to(self, node: onnx.NodeProto, found: Spread, shape: Shape, place: Place) -> None:
+        constant = self.emitter.constant(np.array(shape, np.int64), "tokens_shape")
         made = helper.make_node("Reshape", [found.name, constant], node.output, node.name)
-        self.emit(made, made.input, Place("inside", 0) if inside else FRONT)
+        self.emit(made, made.input, place)
 
     def _transpose(self, node: onnx.NodeProto) -> None:
         found = self.one(node)

@@ -19,7 +19,8 @@ from .observe import Observer, Range
 from .options import QuantizeOptions
 from .plan import Plan, Role, plan
 from .scales import Quantization, activation_scale
-from .simplify import simplify
+from .simplify import FoldConstants, simplify
+from .written_caches import ReadWrittenCaches
 
 __all__ = ["Calibrated", "Decision", "calibrate", "tensors_of"]
 
@@ -114,6 +115,10 @@ def calibrate(
     if first is None:
         raise CalibrationError("no calibration data; required at least one sample")
     shapes, dtypes = tensors_of(read, first)
+    joined = ReadWrittenCaches(shapes).run(FoldConstants(shapes).run(read))
+    if joined.nodes != read.nodes:
+        read = joined
+        shapes, dtypes = tensors_of(read, first)
     merge = options.per_channel and options.weight_bits == 8
     simple = simplify(read, shapes, dtypes, merge=merge)
     more, dtypes = tensors_of(simple, first)

@@ -180,8 +180,8 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
             return None, "its matrix is computed or its input transposed"
         case "MatMul" if not constant[1]:
             left, right = (shapes.get(name, ()) for name in node.inputs)
-            if len(left) < MATRIX_RANK or left[:-2] != right[:-2]:
-                return None, "required as many matrices on both sides, or a constant one"
+            if min(len(left), len(right)) < MATRIX_RANK or not _shares(left, right):
+                return None, "required as many matrices on both sides, or fewer that are shared"
             return Role.PRODUCT, ""
         case "MatMul" if len(shapes[node.inputs[1]]) != MATRIX_RANK:
             return None, "its right side is several constant matrices"
@@ -204,6 +204,13 @@ def _role(model: FloatModel, shapes: Shapes, node: OnnxNode) -> tuple[Role | Non
         case kind if kind in PASSES:
             return Role.PASS, ""
     return None, "there is no integer operator for it"
+
+
+def _shares(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
+    """True if the matrices of the left side are not repeated for those of the right one."""
+    more = len(left) - len(right)
+    found = ((1,) * more + right)[:-2]
+    return more >= 0 and all(own in (1, of) for own, of in zip(found, left[:-2], strict=True))
 
 
 def _axes(model: FloatModel, node: OnnxNode) -> tuple[int, ...]:

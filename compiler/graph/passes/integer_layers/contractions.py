@@ -2,6 +2,7 @@
 matrix products of two dequantised tensors.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from ....errors import ModelError
 from ...bounds import check_accumulator
 from ...ir import Node
 from ...operators.contractions import Contract, Convolution
+from ...operators.indexing import Gather
 from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowProducts
 from ...operators.integer.rules import Pads
 from ...operators.movement import Reshape
@@ -116,16 +118,13 @@ def _row_products(state: State, node: Node, operator: Contract) -> Products:
     """The products of two tensors' rows; the second one's may be columns in the model."""
     x, y = (state.real(name) for name in node.inputs)
     left, right = operator.operands
-    rank = len(left)
-    batch = left[:-2]
+    rank, (*batch, row, inner) = len(left), left
     transposed = right[-1:] == left[-1:]
     column = right[-2 if transposed else -1]
     plain = (
-        rank >= 2
-        and len(right) == rank
-        and right[:-2] == batch
-        and right[-1 if transposed else -2] == left[-1]
-        and operator.output == (*batch, left[-2], column)
+        right[-1 if transposed else -2] == inner
+        and [each for each in batch if each in right[:-2]] == list(right[:-2])
+        and operator.output == (*batch, row, column)
         and len({*left, column}) == rank + 1
     )
     single = all(len(axis) == 1 and axis[0][1] == 1 for axis in (*left, *right))
@@ -133,13 +132,30 @@ def _row_products(state: State, node: Node, operator: Contract) -> Products:
         raise UnrecognisedError(
             "multiplies two tensors in another way than matrix by matrix; required that, in float32"
         )
-    order = identity_order(rank)
     rows = to_model_order(state.builder, x.tensor, node.origin)
-    last = order if transposed else (*order[:-2], order[-1], order[-2])
+    last = identity_order(len(right))
+    last = last if transposed else (*last[:-2], last[-1], last[-2])
     others = permuted(state.builder, y.tensor, last, node.origin)
+    others = _repeated(state, others, [each in right for each in batch], rows, node.origin)
     products = RowProducts(x.zero_point, y.zero_point)
     products.result((state.builder.types[rows], state.builder.types[others]))
     return Products(products, rows, others, x.scale * y.scale, node.output, node.origin)
+
+
+def _repeated(state: State, name: str, has: Sequence[bool], rows: str, origin: str) -> str:
+    """Matrices for each of those of ``rows``, which may share them, as heads of queries share one
+    of keys.  has: dimensions of several matrices that the shared ones have.
+    """
+    builder = state.builder
+    shape, matrix = builder.types[rows].shape, builder.types[name].shape[-2:]
+    counts = [size if own else 1 for size, own in zip(shape[:-2], has, strict=True)]
+    if not all(has):
+        name = builder.node(Reshape((*counts, *matrix)), (name,), f"{name}/shared", origin)
+    for axis, own in enumerate(has):
+        if not own and shape[axis] > 1:
+            again = builder.constant(f"{name}/again", np.zeros(shape[axis], np.int64))
+            name = builder.node(Gather(axis), (name, again), f"{name}/repeated", origin)
+    return name
 
 
 def with_bias(

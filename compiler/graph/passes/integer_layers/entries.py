@@ -5,6 +5,7 @@ import numpy as np
 from ....dtypes import DType
 from ...folding import is_worth_folding
 from ...ir import Node
+from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.indexing import Gather
 from ...operators.integer.conversions import Shift128
 from ...operators.movement import Concatenate, Reshape, Transpose
@@ -17,6 +18,8 @@ __all__ = ["folded", "input_value", "outside_value"]
 
 ROWS_RANK = 2
 """Dimensions of rows of channels."""
+MATRICES_RANK = 3
+"""Dimensions of matrices of several heads."""
 BYTES = (DType.INT8, DType.UINT8)
 
 
@@ -51,7 +54,7 @@ def outside_value(state: State, name: str, node: Node) -> Value:
     """
     kind = state.source.types[name]
     single = kind.rank > 0 and (kind.shape[0] == 1 or max(kind.shape[1:-1], default=1) == 1)
-    single = single or _is_stack(state, name) or _is_cache(state, name)
+    single = single or _is_stack(state, name) or _is_added(state, name)
     if kind.dtype in BYTES and kind.elements and single:
         return _stored(state, state.plain[name], name, kind)
     return Foreign(f"it reads the {kind.dtype} result of node {node.origin!r}")
@@ -72,23 +75,27 @@ def _is_stack(state: State, name: str) -> bool:
     return found
 
 
-def _is_cache(state: State, name: str) -> bool:
-    """True if a tensor is a cache: read only as dequantised rows that others are joined to."""
-    readers = [
-        each
-        for node in state.source.consumers(name)
-        for each in state.source.consumers(node.output)
-        if isinstance(node.operator, DequantizeLinear)
-    ]
-    kind = state.source.types[name]
-    joins = Concatenate(kind.rank - ROWS_RANK)
-    alone = name not in state.source.outputs and len(readers) == len(state.source.consumers(name))
+def _is_added(state: State, name: str) -> bool:
+    """True if a tensor is a cache, read only as dequantised rows that others are joined to, or a
+    bias, read only as dequantised matrices that are added to others, as to the scores of heads.
+    """
+    source = state.source
+    kind, found = source.types[name], source.consumers(name)
+    readers = [(each, node) for each in found for node in source.consumers(each.output)]
+    joins, adds = Concatenate(kind.rank - ROWS_RANK), Binary(BinaryFunction.ADD)
+    matrices = kind.rank == MATRICES_RANK
     return (
-        alone
+        name not in source.outputs
         and bool(readers)
+        and all(isinstance(each.operator, DequantizeLinear) for each in found)
         and all(
-            node.operator == joins and state.source.types[node.inputs[0]].shape == kind.shape
-            for node in readers
+            (node.operator == joins and node.inputs[0] == each.output)
+            or (
+                node.operator == adds
+                and matrices
+                and source.types[node.output] == source.types[each.output]
+            )
+            for each, node in readers
         )
     )
 

@@ -109,6 +109,9 @@ def table_of(function: Function, scale: np.float32, zero_point: int) -> Array:
 
 def _operand(state: State, name: str, rank: int) -> _Operand:
     constant = state.array(name)
+    if constant is not None and constant.size > 1 and (constant == constant.flat[0]).all():
+        # One number for all, as of a causal mask that hides nothing.
+        return _Operand(constant.flat[0])
     if constant is not None:
         axis, shape = _channels(name, constant, rank)
         codes, stored = None, state.values.get(name)

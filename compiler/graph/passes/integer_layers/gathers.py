@@ -14,7 +14,7 @@ from .layouts import model_shape, to_model_order, to_nhwc
 from .movement import with_tensor
 from .resampling import picked
 from .state import State, UnrecognisedError
-from .values import NCHW_TO_NHWC, Real, RealConstant, Value, identity_order
+from .values import NCHW_TO_NHWC, Integer, Real, RealConstant, Value, identity_order
 
 __all__ = ["recognise_gather"]
 
@@ -36,6 +36,9 @@ def recognise_gather(state: State, node: Node) -> Value:
     shape = model_shape(state.builder, tensor)
     if indices.ndim == 0:
         return _one(state, node, operator.axis, int(indices))
+    if len(shape) >= 4 and indices.shape == (1,):
+        part = _part(state, node, tensor, operator.axis, int(indices[0]))
+        return with_tensor(value, part)
     if len(shape) != 4 or operator.axis == 0 or indices.ndim != 1:
         raise UnrecognisedError(
             f"picks {list(indices.shape)} of dimension {operator.axis} of {list(shape)}; required "
@@ -61,17 +64,25 @@ def _one(state: State, node: Node, axis: int, index: int) -> Value:
     """The elements at one index of a dimension, which is removed."""
     value, tensor = state.integer(node.inputs[0])
     shape, builder = model_shape(state.builder, tensor), state.builder
-    if not -shape[axis] <= index < shape[axis]:
-        raise UnrecognisedError(f"picks element {index} of {shape[axis]}")
-    starts = tuple(index % shape[axis] if place == axis else 0 for place in range(len(shape)))
-    kept = tuple(1 if place == axis else size for place, size in enumerate(shape))
-    name = to_model_order(builder, tensor, node.origin)
-    if kept != shape:
-        part = Slice(starts, (1,) * len(shape), kept)
-        name = builder.node(part, (name,), f"{node.output}/part", node.origin)
+    part = _part(state, node, tensor, axis, index)
+    name = to_model_order(builder, part, node.origin)
     less = (*shape[:axis], *shape[axis + 1 :])
     name = builder.node(Reshape(less), (name,), node.output, node.origin)
     return with_tensor(value, replace(tensor, name=name, permutation=identity_order(len(less))))
+
+
+def _part(state: State, node: Node, tensor: Integer, axis: int, index: int) -> Integer:
+    """The elements at one index of a dimension, which stays, of size 1."""
+    shape, order = model_shape(state.builder, tensor), tensor.permutation
+    if not -shape[axis] <= index < shape[axis]:
+        raise UnrecognisedError(f"picks element {index} of {shape[axis]}")
+    if shape[axis] == 1:
+        return tensor
+    starts = tuple(index % shape[axis] if place == axis else 0 for place in order)
+    kept = tuple(1 if place == axis else shape[place] for place in order)
+    part = Slice(starts, (1,) * len(shape), kept)
+    name = state.builder.node(part, (tensor.name,), f"{node.output}/part", node.origin)
+    return replace(tensor, name=name)
 
 
 def _looked_up(state: State, node: Node, table: RealConstant) -> Real:

@@ -1,13 +1,15 @@
 """Attention of a token, or of several, over a cache, as it stands in a graph of integer layers.
 
 K = Concatenate(past keys, key), V = Concatenate(past values, value) along positions
-RowProducts(q, K), Requantize, Lookup ..., Add(mask), RowSoftmax,
+RowProducts(q, K), Requantize, then Lookup and Add(mask or bias) in any order, RowSoftmax,
 RowProducts(..., V transposed), Requantize, Dense(Reshape(...))
 
 K and V may be picked for each head of queries: several of them then are rows of one head of keys.
 """
 
 from collections.abc import Iterator
+from itertools import permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,19 +22,37 @@ from ....graph.operators.integer.products import Dense, RowProducts
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Add, Lookup, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Transpose
-from .shared_heads import picked
+from .lane_elements import is_move
 
-__all__ = ["Attention", "Cache", "find_attention"]
+__all__ = ["Attention", "Cache", "Step", "find_attention"]
 
 
 @frozen
 class Cache:
-    """Tensors of runs before, int8[..., heads, positions, size], and of this, with a position for
-    each token.
+    """Tensors of runs before, and of this one, with a position for each token.
+
+    order: of their dimensions, as [..., heads, positions, size].
     """
 
     past: str
     new: str
+    order: tuple[int, ...]
+
+    def shape(self, graph: Graph, name: str) -> tuple[int, int, int]:
+        """Heads, positions and size of one of them."""
+        *heads, positions, size = (graph.types[name].shape[axis] for axis in self.order)
+        return prod(heads), positions, size
+
+
+@frozen
+class Step:
+    """A node between scores and softmax: a table, or a sum with what is given, as a mask.
+
+    given: which operand of the sum that is; None for a table.
+    """
+
+    node: Node
+    given: int | None = None
 
 
 @frozen
@@ -42,7 +62,7 @@ class Attention:
     shape: heads of keys, rows of queries for each and a token, elements of a head.  past: positions
     before.  tokens: of this run.  apart: each row's tokens follow each other, as where heads of
     queries share one of keys; else the rows of each token do.
-    tables: between scores and softmax.  mask: the sum with a mask, and which operand that is.
+    steps: between scores and softmax, the first of them first.
     """
 
     shape: tuple[int, int, int]
@@ -53,16 +73,15 @@ class Attention:
     values: Cache
     scores: Node
     finish: Node
-    tables: tuple[Node, ...]
-    mask: tuple[Node, int] | None
+    steps: tuple[Step, ...]
     softmax: Node
     mix: Node
     result: Node
     dense: Node
 
     def rows(self, elements: NDArray[Any], size: int) -> NDArray[Any]:
-        """Elements of rows of queries, scores or results, of ``size`` each: [..., tokens, rows,
-        size], whatever heads there are in front.
+        """Elements of rows of queries, scores or results, of ``size`` each: [heads, tokens, rows,
+        size].
         """
         if self.apart:
             return elements.reshape(-1, self.shape[1], self.tokens, size).swapaxes(1, 2)
@@ -80,7 +99,7 @@ def find_attention(graph: Graph) -> Iterator[Attention]:
 
 def _behind(graph: Graph, mix: Node) -> Attention | None:
     """The attention whose last product is ``mix``."""
-    softmax = graph.producer(mix.inputs[0])
+    softmax = _beneath(graph, mix.inputs[0])
     if softmax is None or not isinstance(softmax.operator, RowSoftmax):
         return None
     result = _reader(graph, mix)
@@ -91,48 +110,42 @@ def _behind(graph: Graph, mix: Node) -> Attention | None:
         dense = _reader(graph, dense)
     if dense is None or not isinstance(dense.operator, Dense):
         return None
-    node, mask, tables = graph.producer(softmax.inputs[0]), None, list[Node]()
-    if node is not None and isinstance(node.operator, Add):
+    steps = list[Step]()
+    node = _beneath(graph, softmax.inputs[0])
+    while node is not None and isinstance(node.operator, Add | Lookup):
         inside = [_is_score(graph, name) for name in node.inputs]
         if sum(inside) != 1:
             return None
-        mask = node, int(inside[0])
-        node = graph.producer(node.inputs[1 - mask[1]])
-    while node is not None and isinstance(node.operator, Lookup):
-        tables.insert(0, node)
-        node = graph.producer(node.inputs[0])
+        given = 1 - inside.index(True)
+        steps.insert(0, Step(node, given if isinstance(node.operator, Add) else None))
+        node = _beneath(graph, node.inputs[1 - given])
     if node is None or not isinstance(node.operator, Requantize):
         return None
-    scores = graph.producer(node.inputs[0])
+    scores = _beneath(graph, node.inputs[0])
     if scores is None or not isinstance(scores.operator, RowProducts):
-        return None
-    chain = (scores, node, *tables, *([mask[0]] if mask else []), softmax)
-    if any(_reader(graph, each) is None for each in chain):
-        return None
-    if any(graph.types[each.inputs[1]].rank > 1 for each in tables):
         return None
     keys = _cache(graph, scores.inputs[1], turned=False)
     values = _cache(graph, mix.inputs[1], turned=True)
     if keys is None or values is None:
         return None
     *outer, parts, rows, size = (1, *graph.types[scores.inputs[0]].shape)
-    *_, heads, past, _ = (1, *graph.types[keys.past].shape)
-    tokens, made = graph.types[keys.new].shape[-2], graph.types[dense.output]
+    (heads, past, _), made = keys.shape(graph, keys.past), graph.types[dense.output]
+    tokens = keys.shape(graph, keys.new)[1]
     apart = parts != heads
     if apart and rows != tokens:
         return None
     rows = rows * parts // heads
     if (
         set(outer) != {1}
-        or graph.types[values.past].shape != graph.types[keys.past].shape
+        or values.shape(graph, values.past) != (heads, past, size)
+        or values.shape(graph, values.new) != (heads, tokens, size)
         or rows % tokens
-        or graph.types[values.new].shape[-2] != tokens
         or made.elements != tokens * made.shape[-1]
     ):
         return None
     return Attention(
         (heads, rows // tokens, size), past, tokens, apart, keys, values, scores, node,
-        tuple(tables), mask, softmax, mix, result, dense,
+        tuple(steps), softmax, mix, result, dense,
     )  # fmt: skip
 
 
@@ -142,38 +155,55 @@ def _reader(graph: Graph, node: Node) -> Node | None:
     return readers[0] if len(readers) == 1 and node.output not in graph.outputs else None
 
 
-def _is_score(graph: Graph, name: str) -> bool:
-    """True if a tensor is scores, perhaps by tables."""
+def _beneath(graph: Graph, name: str) -> Node | None:
+    """The node that makes a tensor which one other node reads, where nothing but Reshape is between
+    them, and rows stay rows; None for any other tensor.
+    """
     node = graph.producer(name)
-    while node is not None and isinstance(node.operator, Lookup):
+    while node is not None and _reader(graph, node) is not None:
+        if not isinstance(node.operator, Reshape):
+            return node
+        if graph.types[node.inputs[0]].shape[-1] != graph.types[name].shape[-1]:
+            break
         node = graph.producer(node.inputs[0])
+    return None
+
+
+def _is_score(graph: Graph, name: str) -> bool:
+    """True if a tensor is scores, perhaps after some steps."""
+    node = graph.producer(name)
+    while node is not None and isinstance(node.operator, Lookup | Reshape):
+        node = graph.producer(node.inputs[0])
+    if node is not None and isinstance(node.operator, Add):
+        return any(_is_score(graph, each) for each in node.inputs)
     return node is not None and isinstance(node.operator, Requantize)
 
 
 def _cache(graph: Graph, name: str, *, turned: bool) -> Cache | None:
-    """The cache that a tensor of rows joins with new positions.  turned: it is columns."""
-    shared = picked(graph, name)
-    if shared is not None:
-        heads, total = graph.types[shared.inputs[0]].shape[-3], graph.types[shared.output].shape[-3]
-        each = np.repeat(np.arange(heads), total // heads)
-        if not np.array_equal(graph.constants[shared.inputs[1]], each):
-            return None
-        name = shared.inputs[0]
-    node = graph.producer(name)
-    if turned:
-        if node is None or not isinstance(node.operator, Transpose):
-            return None
-        *order, row, column = node.operator.permutation
-        if (*order, column, row) != tuple(range(len(order) + 2)):
-            return None
+    """The cache that a tensor of rows joins with new positions, whatever moves it behind that;
+    several heads of queries may share each of its heads.  turned: it is columns.
+    """
+    moves, node = list[Node](), graph.producer(name)
+    while node is not None and is_move(graph, node) and not isinstance(node.operator, Concatenate):
+        moves.insert(0, node)
         node = graph.producer(node.inputs[0])
     if node is None or not isinstance(node.operator, Concatenate) or len(node.inputs) != PARTS:
         return None
-    rank = graph.types[node.output].rank
-    past, new = node.inputs
-    if node.operator.axis != rank - 2:
-        return None
-    return Cache(past, new)
+    shape, axis = graph.types[node.output].shape, node.operator.axis
+    whole = places = np.arange(prod(shape)).reshape(shape)
+    for each in moves:
+        known = (graph.constants[name] for name in each.inputs[1:])
+        (places,) = each.operator.evaluate([places, *known])
+    places = places.swapaxes(-1, -2) if turned else places
+    places = places.reshape(-1, *places.shape[-2:])
+    for order in permutations(range(len(shape))):
+        if order[-2] != axis or [shape[n] for n in order[-2:]] != [*places.shape[1:]]:
+            continue
+        own = whole.transpose(order).reshape(-1, *places.shape[1:])
+        if np.array_equal(np.repeat(own, len(places) // len(own), 0), places):
+            past, new = node.inputs
+            return Cache(past, new, order)
+    return None
 
 
 PARTS = 2

@@ -1,8 +1,7 @@
 """Heads of an attention that are side by side: their queries, keys, values, scores and results."""
 
 from collections.abc import Callable, Sequence
-from itertools import islice
-from math import gcd
+from math import gcd, lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +15,12 @@ from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.values import Multiply, Requantize
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
-from .find_attention import Attention
+from .find_attention import Attention, Cache
+from .group_channels import Group, plain_channels
 from .lane_elements import Element, NoLanesError
 from .lanes import Lanes
 
-__all__ = ["Group", "HeadGroups"]
-
-
-@frozen
-class Group:
-    """Heads whose keys are side by side: the number of the first, how many; elements of a head in
-    their order as channels, in runs of these sizes that each have all heads.
-    """
-
-    first: int
-    heads: int
-    order: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    @property
-    def channels(self) -> list[tuple[int, int]]:
-        """Head, counted from the first, and element of each channel."""
-        runs, left = list[list[int]](), iter(self.order)
-        for size in self.sizes:
-            runs.append(list(islice(left, size)))
-        return [(head, each) for run in runs for head in range(self.heads) for each in run]
+__all__ = ["HeadGroups"]
 
 
 @frozen
@@ -56,7 +36,7 @@ class HeadGroups:
     block: int
 
     def groups(self, each: Attention) -> list[Group]:
-        """As few heads together as fill blocks.
+        """As few heads together as fill blocks; all of them several times where no number does.
 
         Raises NoLanesError.
         """
@@ -68,12 +48,10 @@ class HeadGroups:
         kinds = list(dict.fromkeys(signs))
         order = tuple(sorted(range(size), key=lambda e: kinds.index(signs[e])))
         sizes = tuple(signs.count(kind) for kind in kinds)
-        together = [
-            n for n in range(1, heads + 1) if heads % n == 0 and n * gcd(*sizes) % self.block == 0
-        ]
-        if not together or each.past % self.block:
-            raise NoLanesError("heads or positions that fill no blocks")
-        return [Group(first, together[0], order, sizes) for first in range(0, heads, together[0])]
+        least = self.block // gcd(*sizes, self.block)
+        together = next((n for n in range(1, heads) if heads % n == 0 == n % least), heads)
+        times = lcm(together, least) // together
+        return [Group(first, together, order, sizes, times) for first in range(0, heads, together)]
 
     def queries_of(self, each: Attention) -> NDArray[np.object_]:
         """Elements of the first token's queries: [heads, rows, size].  Raises NoLanesError."""
@@ -83,7 +61,9 @@ class HeadGroups:
     def new_of(self, each: Attention, tensor: str) -> NDArray[np.object_]:
         """Elements of the first token's keys or values: [heads, size].  Raises NoLanesError."""
         heads, _, size = each.shape
-        elements = self.lanes.elements.of(tensor).reshape(heads, each.tokens, size)
+        cache = each.keys if tensor == each.keys.new else each.values
+        elements = self.lanes.elements.of(tensor).transpose(cache.order)
+        elements = elements.reshape(heads, each.tokens, size)
         return self.lanes.of_token(elements, 1)
 
     def rows_of(self, each: Attention, tensor: str, group: Group) -> tuple[str, list[Element]]:
@@ -136,34 +116,36 @@ class HeadGroups:
         scale = np.full(count, constants[each.finish.inputs[1]][0])
         inputs = (name, builder.constant(f"{each.finish.output}/scale", scale))
         name = builder.node(each.finish.operator, inputs, each.finish.output, each.finish.origin)
-        for table in each.tables:
-            inputs = (name, self.read(table.inputs[1]))
-            name = builder.node(table.operator, inputs, table.output, table.origin)
-        if each.mask is not None:
-            node, side = each.mask
-            pair = [name, name]
-            pair[side] = self.mask(each, node.inputs[side], each.shape[1] * group.heads)
+        for step in each.steps:
+            node, pair = step.node, [name, name]
+            given = 1 if step.given is None else step.given
+            pair[given] = (
+                self.read(node.inputs[1])
+                if step.given is None
+                else self.bias(each, group, node.inputs[given], self.graph.types[node.output].shape)
+            )
             name = builder.node(node.operator, tuple(pair), node.output, node.origin)
         softmax = each.softmax
         return builder.node(softmax.operator, (name,), softmax.output, softmax.origin)
 
-    def mask(self, each: Attention, name: str, rows: int) -> str:
-        """A mask of positions, for each row of each token: [1, 1, rows, positions].
+    def bias(self, each: Attention, group: Group, name: str, shape: tuple[int, ...]) -> str:
+        """A bias of the scores of a group of heads, such as a mask: [1, 1, rows * heads,
+        positions], those of the first token first.  The host gives rows that follow each other
+        and are the same only once.
 
-        rows: of a token.  Raises NoLanesError where heads, or the rows of a single token, have
-        masks of their own.
+        shape: of all scores.  Raises NoLanesError.
         """
         size = each.past + each.tokens
-        own = 1 if each.tokens == 1 else each.tokens * each.shape[1]
-        elements = each.rows(self.lanes.elements.of(name), size).reshape(-1, own, size)
-        found = [list(row) for row in elements[0]]
-        if any(list(row) != found[n] for other in elements for n, row in enumerate(other)):
-            raise NoLanesError("a mask for each row")
-        whole = self.lanes.given_rows(found)
-        rows = rows * each.tokens // own
-        if rows == 1:
+        elements = np.broadcast_to(self.lanes.elements.of(name), shape)
+        own = each.rows(elements, size)[group.first : group.first + group.heads]
+        rows = own.transpose(1, 2, 0, 3).reshape(-1, size).tolist()
+        for same in (each.shape[1] * group.heads, group.heads, 1):
+            if all(row == rows[n - n % same] for n, row in enumerate(rows)):
+                break
+        whole = self.lanes.given_rows(rows[::same])
+        if same == 1:
             return whole
-        return self.builder.node(Upsample2d((1, rows)), (whole,), f"{name}/rows", each.mix.origin)
+        return self.builder.node(Upsample2d((1, same)), (whole,), f"{name}/rows", each.mix.origin)
 
     def queries(self, each: Attention, group: Group) -> str:
         """Rows of one head's query each: [1, 1, tokens * rows * heads, channels]."""
@@ -171,8 +153,7 @@ class HeadGroups:
         operator = each.scores.operator
         assert isinstance(operator, RowProducts)
         elements = self.queries_of(each)
-        channels = group.channels
-        own = np.array([[head == n for head, _ in channels] for n in range(group.heads)])
+        channels, own = group.channels, group.own
         self.lanes.prepare(
             *(
                 [elements[group.first + h, row, e] for h, e in channels]
@@ -182,13 +163,13 @@ class HeadGroups:
         )
         parts, end = list[str](), 0
         for size in group.sizes:
-            start, end = end, end + size * group.heads
+            start, end = end, end + size * group.heads * group.times
             images = []
             for row in range(rows):
                 run = [elements[group.first + h, row, e] for h, e in channels[start:end]]
                 within = own[:, start:end] if each.tokens == 1 else None
                 image = self.lanes.image(run, within)
-                if group.heads > 1 and image.blank != operator.x_zero_point:
+                if not own.all() and image.blank != operator.x_zero_point:
                     raise NoLanesError("queries whose zero is not their zero point")
                 images.append(image.name)
             name = images[0]
@@ -218,9 +199,10 @@ class HeadGroups:
             starts = tuple((0, row) for row in range(rows))
             whole = Assemble((1, rows * each.tokens), starts, (1, rows))
             name = builder.node(whole, tuple(images), stem, origin)
-        if len(own) == 1:
+        if own.all():
             return name
-        name = builder.node(Upsample2d((1, len(own))), (name,), stem, origin)
+        if len(own) > 1:
+            name = builder.node(Upsample2d((1, len(own))), (name,), stem, origin)
         mask = np.tile(own.astype(np.int8), (rows * each.tokens, 1))[None, None]
         blank = operator.x_zero_point
         same = Multiply(1.0, 0, blank, blank, -128, 127)
@@ -230,50 +212,81 @@ class HeadGroups:
         """Rows of the cache, and the new ones: [1, 1, positions, channels]."""
         size, past = each.shape[2], each.keys.past
         builder, origin, stem = self.builder, self.origin(past), f"{past}/rows"
-        name = self.heads_of(each, past, group)
-        name = builder.node(Transpose((1, 0, 2)), (name,), stem, origin)
-        count = group.heads * size
-        name = builder.node(Reshape((each.past, count)), (name,), stem, origin)
+        name = self.past_rows(each, each.keys, group)
         order = [head * size + place for head, place in group.channels]
-        if order != list(range(count)):
+        if order != list(range(group.heads * size)):
             places = builder.constant(f"{stem}/order", np.array(order))
             name = builder.node(Gather(1), (name, places), stem, origin)
-        name = self.with_room(name, 0, each.tokens, stem, origin)
-        room = builder.types[name].shape[0]
-        name = builder.node(Reshape((1, 1, room, count)), (name,), stem, origin)
         new, _ = self.rows_of(each, each.keys.new, group)
-        joined = Append(2, each.past)
-        return builder.node(joined, (name, new), f"{past}/joined", each.scores.origin)
+        new = self.with_last(each, name, new, stem)
+        return self.joined(each, name, new, 0, stem)
 
     def values(self, each: Attention, group: Group, zero_point: int) -> str:
         """Columns of the cache, and the new ones: [1, 1, channels, positions]."""
         past, count = each.values.past, group.heads * each.shape[2]
-        builder, origin, stem = self.builder, self.origin(past), f"{past}/columns"
-        name = self.heads_of(each, past, group)
-        name = builder.node(Transpose((0, 2, 1)), (name,), stem, origin)
-        name = builder.node(Reshape((count, each.past)), (name,), stem, origin)
-        name = self.with_room(name, 1, each.tokens, stem, origin)
-        room = builder.types[name].shape[1]
-        name = builder.node(Reshape((1, 1, count, room)), (name,), stem, origin)
+        builder, stem = self.builder, f"{past}/columns"
+        name = self.past_rows(each, each.values, group)
         new, _ = self.rows_of(each, each.values.new, group)
+        new = self.with_last(each, name, new, stem)
+        name = builder.node(Transpose((1, 0)), (name,), stem, self.origin(past))
         origin = each.mix.origin
         unit = builder.constant(f"{stem}/unit", np.eye(count, dtype=np.int8)[None, None])
         new = builder.node(RowProducts(0, zero_point), (unit, new), f"{stem}/new", origin)
-        one = builder.constant(f"{stem}/scale", np.ones(each.tokens, np.float32))
+        one = builder.constant(f"{stem}/scale", np.ones(builder.types[new].shape[-1], np.float32))
         same = Requantize(zero_point, -128, 127)
         new = builder.node(same, (new, one), f"{stem}/new", origin)
-        return builder.node(Append(3, each.past), (name, new), f"{past}/joined", origin)
+        return self.joined(each, name, new, 1, stem)
+
+    def past_rows(self, each: Attention, cache: Cache, group: Group) -> str:
+        """Positions of the cache of some heads, side by side: [positions, heads * size]."""
+        builder, origin, stem = self.builder, self.origin(cache.past), f"{cache.past}/rows"
+        name = self.heads_of(each, cache, group)
+        name = builder.node(Transpose((1, 0, 2)), (name,), stem, origin)
+        shape = each.past, group.heads * each.shape[2]
+        return builder.node(Reshape(shape), (name,), stem, origin)
+
+    def with_last(self, each: Attention, rows: str, new: str, stem: str) -> str:
+        """New rows behind those of a cache that fill no block, [1, 1, n, channels]."""
+        builder, left = self.builder, each.past % self.block
+        if not left:
+            return new
+        width, origin = builder.types[rows].shape[1], each.scores.origin
+        part = Slice((each.past - left, 0), (1, 1), (left, width))
+        last = builder.node(part, (rows,), f"{stem}/last", origin)
+        last = builder.node(Reshape((1, 1, left, width)), (last,), f"{stem}/last", origin)
+        whole = Assemble((1, left + each.tokens), ((0, 0), (0, left)), (1, 1))
+        return builder.node(whole, (last, new), f"{stem}/last", origin)
+
+    def joined(self, each: Attention, name: str, new: str, axis: int, stem: str) -> str:
+        """The whole blocks of a cache with room for what follows, and that behind them.
+
+        axis: of the positions.
+        """
+        builder, origin = self.builder, each.scores.origin
+        filled, shape = each.past // self.block * self.block, [*builder.types[name].shape]
+        if filled < each.past:
+            shape[axis] = filled
+            cut = Slice((0, 0), (1, 1), tuple(shape))
+            name = builder.node(cut, (name,), f"{stem}/filled", origin)
+        shape[axis] = -(-builder.types[new].shape[axis + 2] // self.block) * self.block
+        more = builder.constant(f"{stem}/room", np.zeros(shape, np.int8))
+        name = builder.node(Concatenate(axis), (name, more), stem, origin)
+        whole = (1, 1, *builder.types[name].shape)
+        name = builder.node(Reshape(whole), (name,), stem, origin)
+        return builder.node(Append(axis + 2, filled), (name, new), f"{stem}/joined", origin)
 
     def origin(self, name: str) -> str:
         """The model's node that a tensor comes from."""
         node = self.graph.producer(name)
         return name if node is None else node.origin
 
-    def heads_of(self, each: Attention, past: str, group: Group) -> str:
+    def heads_of(self, each: Attention, cache: Cache, group: Group) -> str:
         """The heads of a group: [heads, positions, size]."""
-        heads, _, size = each.shape
+        (heads, _, size), past = each.shape, cache.past
         stem, builder = f"{past}/heads", self.builder
         name = self.read(past)
+        if cache.order != tuple(range(len(cache.order))):
+            name = builder.node(Transpose(cache.order), (name,), stem, past)
         whole = (heads, each.past, size)
         if builder.types[name].shape != whole:
             name = builder.node(Reshape(whole), (name,), stem, past)
@@ -281,15 +294,3 @@ class HeadGroups:
             return name
         cut = Slice((group.first, 0, 0), (1, 1, 1), (group.heads, each.past, size))
         return builder.node(cut, (name,), stem, past)
-
-    def with_room(self, name: str, axis: int, count: int, stem: str, origin: str) -> str:
-        """Positions of a cache, and whole blocks behind them for ``count`` new ones."""
-        shape = list(self.builder.types[name].shape)
-        shape[axis] = -(-count // self.block) * self.block
-        more = self.builder.constant(f"{stem}/room", np.zeros(shape, np.int8))
-        return self.builder.node(Concatenate(axis), (name, more), stem, origin)
-
-
-def plain_channels(group: Group) -> list[tuple[int, int]]:
-    """Head and element of each channel, head by head."""
-    return [(head, place) for head in range(group.heads) for place in range(len(group.order))]

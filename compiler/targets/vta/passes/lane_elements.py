@@ -14,7 +14,7 @@ from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import Upsample2d
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 
-__all__ = ["MOVES", "Element", "Elements", "NoLanesError"]
+__all__ = ["MOVES", "Element", "Elements", "NoLanesError", "is_move"]
 
 Element = tuple[str, int]
 """A tensor, and the place of one of its elements, all dimensions counted as one."""
@@ -26,6 +26,12 @@ MOVES = (Reshape, Transpose, Slice, Concatenate, Upsample2d)
 
 class NoLanesError(Exception):
     """The vectors cannot be had in this order."""
+
+
+def is_move(graph: Graph, node: Node) -> bool:
+    """True if a node only says where elements are."""
+    picks = isinstance(node.operator, Gather) and node.inputs[1] in graph.constants
+    return picks or isinstance(node.operator, MOVES)
 
 
 @frozen
@@ -47,7 +53,7 @@ class Elements:
         """The tensors beneath movements; for each element which one, and its place there."""
         if name not in self._traced:
             node, shape = self.graph.producer(name), self.graph.types[name].shape
-            if node is None or not self._moves(node):
+            if node is None or not is_move(self.graph, node):
                 places = np.arange(prod(shape)).reshape(shape)
                 self._traced[name] = [name], np.zeros(shape, np.int64), places
             else:
@@ -64,11 +70,6 @@ class Elements:
                 (places,) = node.operator.evaluate([*(part[1] for part in parts), *known])
                 self._traced[name] = bases, which, places
         return self._traced[name]
-
-    def _moves(self, node: Node) -> bool:
-        """True if it only says where elements are."""
-        picks = isinstance(node.operator, Gather) and node.inputs[1] in self.graph.constants
-        return picks or isinstance(node.operator, MOVES)
 
     def operands(self, node: Node, place: int) -> list[Element]:
         """Elements that an element of an element-wise node is made of."""

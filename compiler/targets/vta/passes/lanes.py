@@ -22,10 +22,11 @@ from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense, RowProducts
 from ....graph.operators.integer.scaled_sum import ScaledSum
-from ....graph.operators.integer.values import Add, Lookup, Multiply, Requantize
+from ....graph.operators.integer.values import Lookup, Multiply, Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
 from .lane_elements import Element, Elements, NoLanesError
+from .normalised_lanes import NormalisedLanes
 from .scaled_lanes import ScaledLanes
 
 __all__ = ["Lanes"]
@@ -59,6 +60,7 @@ class Lanes:
     inside: frozenset[str] = field(init=False)
     elements: Elements = field(init=False)
     scaled: ScaledLanes = field(init=False)
+    normalised: NormalisedLanes = field(init=False)
     _made: dict[tuple[object, ...], _Image] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,6 +72,8 @@ class Lanes:
         self.elements = Elements(self.graph)
         given = self.graph, self.builder, self.read, self.block
         self.scaled = ScaledLanes(*given, self.inside, self.elements, self.tokens)
+        named: Callable[[Sequence[Element]], str] = lambda elements: self.image(elements).name  # noqa: E731
+        self.normalised = NormalisedLanes(*given, named, self.elements, self.tokens)
 
     def of_token(self, elements: NDArray[np.object_], axis: int) -> NDArray[np.object_]:
         """The elements of the first of all tokens along ``axis``.
@@ -176,7 +180,7 @@ class Lanes:
                 for side in self._sides(node, places):
                     self._collect(side, wanted)
             elif isinstance(node.operator, RowNorm):
-                for row in self._rows(node, places):
+                for row in self.normalised.runs(node, places):
                     self._collect(self.elements.row(node, row[0]), wanted)
 
     def _run(self, base: str, places: list[int], mask: Mask | None) -> _Image:
@@ -197,7 +201,7 @@ class Lanes:
                 return self._products(node, operator, places)
             return _Image(*self.scaled.image([(base, place) for place in places]))
         if isinstance(operator, RowNorm):
-            row = self._normalised(node, places)
+            row = _Image(*self.normalised.channels(node, places))
             return row if mask is None else self._own(row, mask, base, origin)
         if not isinstance(operator, ROWWISE):
             raise NoLanesError(f"{base!r} comes from {type(operator).__name__}")
@@ -248,37 +252,6 @@ class Lanes:
         """Elements of each operand of an element-wise node."""
         operands = (self.elements.operands(node, place) for place in places)
         return [list(side) for side in zip(*operands, strict=True)]
-
-    def _rows(self, node: Node, places: Sequence[int]) -> list[list[int]]:
-        """Places of a normalisation's elements, row by row."""
-        size = self.graph.types[node.output].shape[-1]
-        return [list(run) for _, run in groupby(places, key=lambda place: place // size)]
-
-    def _normalised(self, node: Node, places: Sequence[int]) -> _Image:
-        """Channels of rows that are normalised, each row whole and in its own order."""
-        parts, builder, operator = list[str](), self.builder, node.operator
-        assert isinstance(operator, RowNorm)
-        for run in self._rows(node, places):
-            size = self.graph.types[node.output].shape[-1]
-            number, first = divmod(run[0], size)
-            if run != list(range(run[0], run[0] + len(run))) or first % self.block:
-                raise NoLanesError(f"{node.output!r} is normalised in another order")
-            key = (node.output, number)
-            if key not in self._made:
-                row = self.image(self.elements.row(node, run[0])).name
-                inputs = (row, *(self.read(each) for each in node.inputs[1:]))
-                row = builder.node(operator, inputs, f"{node.output}/row", node.origin)
-                self._made[key] = _Image(row, operator.zero_point)
-            part = Slice((0, 0, 0, first), (1, 1, 1, 1), (1, 1, self.tokens, len(run)))
-            name = self._made[key].name
-            if len(run) < size:
-                name = builder.node(part, (name,), f"{node.output}/run", node.origin)
-            parts.append(name)
-        blank = operator.zero_point
-        if len(parts) == 1:
-            return _Image(parts[0], blank)
-        stem = f"{node.output}/joined"
-        return _Image(builder.node(Concatenate(3), tuple(parts), stem, node.origin), blank)
 
     def _own(self, row: _Image, mask: Mask, base: str, origin: str) -> _Image:
         """A row again and again, each time with the zero point where the mask is not."""
@@ -376,4 +349,4 @@ class Lanes:
         return self._made[key].name
 
 
-ROWWISE = (Add, Multiply, Lookup)
+ROWWISE = (AnyAdd, Multiply, Lookup)

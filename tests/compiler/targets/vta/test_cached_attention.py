@@ -99,9 +99,15 @@ def test_heads_that_fill_blocks_together_are_one_product(
         np.testing.assert_array_equal(own[name], expected[name])
 
 
-def test_positions_that_fill_no_block_stay_with_the_cpu() -> None:
+def test_positions_that_fill_no_block_lie_with_the_new_row() -> None:
     graph = integer_graph(quantised(1, 6))
-    assert CachedAttention(TINY.block).run(graph) is graph
+    found = CachedAttention(TINY.block).run(graph)
+    (at, *others) = {n.operator.start for n in found.nodes if isinstance(n.operator, Append)}
+    assert (at, others) == (4, [])
+    sample = calibration_steps(decoder(1, 6, **SIZES), 5, seed=3)[3]
+    expected, own = interpret(graph, sample), interpret(found, sample)
+    for name in OUTPUTS:
+        np.testing.assert_array_equal(own[name], expected[name])
 
 
 def test_a_token_is_one_launch_with_the_same_bytes_everywhere(

@@ -93,17 +93,19 @@ def test_sums_of_nothing_are_refused() -> None:
     }
 
 
-def test_a_constant_operand_of_a_product_is_refused() -> None:
-    graph = _Drawing(1, 1, 1, 4)
-    x = graph.quantized()
+def test_a_constant_operand_of_a_product_is_refused_unless_it_is_a_whole_image() -> None:
+    graph = _Drawing(1, 2, 2, 4)
+    x, multiply = graph.quantized(), Multiply(0.01, 0, 0, 0, -128, 127)
     constant = graph.builder.constant("c", np.ones((1, 1, 1, 4), np.int8))
-    y = graph.add(Multiply(0.01, 0, 0, 0, -128, 127), x, constant)
+    whole = graph.builder.constant("whole", np.ones((1, 2, 2, 4), np.int8))
+    y = graph.add(multiply, x, constant)
     assert graph.refused(y) == {
         x: RUNS_ON_HOST,
         y: f"node 'n1' reads {constant!r}, a constant; required what is computed",
     }
-    total = graph.add(SUM, x, constant)
-    assert total not in graph.refused(total)
+    for operator in (SUM, multiply):
+        total = graph.add(operator, x, whole)
+        assert total not in graph.refused(total)
 
 
 def test_two_images_are_refused() -> None:
@@ -133,29 +135,6 @@ def test_a_slice_of_rows_is_refused() -> None:
         y: "node 'n1': the accelerator has no Slice that makes int8[1, 1, 1, 4] of "
         "int8[1, 2, 1, 4]",
     }
-
-
-def test_a_cache_whose_positions_fill_no_blocks_is_refused() -> None:
-    """A joined tensor that is no cache has another reason."""
-    for length, axis, reason in (
-        (7, 2, "a cache of 7 positions; required a multiple of 4, such as 8"),
-        (
-            8,
-            2,
-            "the accelerator has no Concatenate that makes int8[1, 2, 9, 4] of int8[1, 2, 8, 4]",
-        ),
-        (
-            7,
-            1,
-            "the accelerator has no Concatenate that makes int8[1, 4, 7, 4] of int8[1, 2, 7, 4]",
-        ),
-    ):
-        graph = _Drawing(1, 2, length, 4)
-        past = graph.quantized()
-        start, size = (0, 0, 0, 0), (1, 2, 1 if axis == 2 else length, 4)
-        new = graph.add(Slice(start, (1, 1, 1, 1), size), past)
-        joined = graph.add(Concatenate(axis), past, new)
-        assert graph.refused(joined, lanes=4)[joined] == f"node 'n2': {reason}"
 
 
 def test_factors_of_other_channels_are_refused() -> None:

@@ -23,7 +23,8 @@ from dovetail.runtime import run
 from .test_cached_attention import counted, integer_graph, part_of
 
 TINY = find_config("tiny")
-PAST, HEADS = 8, 4
+PAST, HEADS = 9, 4
+"""One position more than blocks of ``tiny`` have."""
 OUTPUTS = "y", "key", "value"
 
 
@@ -36,8 +37,18 @@ class Exported(RowBuilder):
         self.size, self.kept, self.turned = size, kept, turned
         self.width, self.values = HEADS * size, values or kept
 
-    def build(self, *, fused: bool = False, normalised: bool = False) -> onnx.ModelProto:
-        """fused: one product makes queries, keys and values.  normalised: queries and keys."""
+    def build(
+        self,
+        *,
+        fused: bool = False,
+        normalised: bool = False,
+        risen: bool = False,
+        shared: bool = False,
+    ) -> onnx.ModelProto:
+        """fused: one product makes queries, keys and values.  normalised: queries and keys.
+        risen: each head's scores have a bias of their own, and a mask that hides none.
+        shared: products repeat one head.
+        """
         sizes = [self.width, self.kept * self.size, self.values * self.size]
         if fused:
             whole = self.dense("x", self.width, sum(sizes))
@@ -50,11 +61,20 @@ class Exported(RowBuilder):
             q, k = self.normal_rows(q), self.normal_rows(k)
         keys = self.node("Concat", "past_key", self.rotated(k), axis=2)
         values = self.node("Concat", "past_value", v, axis=2)
-        columns = self.node("Transpose", self.repeated(keys, self.kept), perm=[0, 1, 3, 2])
+        all_keys = keys if shared else self.repeated(keys, self.kept)
+        columns = self.node("Transpose", all_keys, perm=[0, 1, 3, 2])
         scores = self.node("MatMul", self.rotated(q), columns)
         scores = self.node("Mul", scores, self.scalar(self.size**-0.5))
+        if risen:
+            every = self.constant(np.ones((1, 1, 1, PAST + 1), bool))
+            scores = self.node("Where", every, scores, self.scalar(-1e9))
+            slopes = self.constant(2.0 ** -np.arange(HEADS, dtype=np.float32).reshape(1, -1, 1, 1))
+            scores = self.shaped(scores, HEADS, 1, PAST + 1)
+            rises = self.shaped(self.node("Mul", "ages", slopes), HEADS, 1, PAST + 1)
+            scores = self.shaped(self.node("Add", scores, rises), 1, HEADS, 1, PAST + 1)
         share = self.node("Softmax", self.node("Add", scores, "mask"), axis=-1)
-        mixed = self.node("MatMul", share, self.repeated(values, self.values))
+        all_values = values if shared else self.repeated(values, self.values)
+        mixed = self.node("MatMul", share, all_values)
         mixed = self.node("Transpose", mixed, perm=[0, 2, 1, 3])
         mixed = self.shaped(mixed, 1, 1, self.width)
         y = self.node("Add", "x", self.dense(mixed, self.width, self.width))
@@ -70,7 +90,7 @@ class Exported(RowBuilder):
         keys, values = ((1, count, PAST, self.size) for count in (self.kept, self.values))
         return {
             "x": (1, 1, self.width), "cos": turn, "sin": turn, "past_key": keys,
-            "past_value": values, "mask": (1, 1, 1, PAST + 1),
+            "past_value": values, "mask": (1, 1, 1, PAST + 1), "ages": (1, 1, 1, PAST + 1),
         }  # fmt: skip
 
     def samples(self, count: int, seed: int) -> list[dict[str, Array]]:
@@ -133,8 +153,14 @@ def _info(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
         (8, 1, 8, {"fused": True}),
         (8, 2, 4, {}),
         (8, 4, 8, {"normalised": True}),
+        (4, 2, 4, {"risen": True}),
+        (4, 2, 4, {"normalised": True}),
+        (4, 1, 4, {"shared": True}),
     ],
-    ids=["repeated", "fused", "turned-in-part", "normalised"],
+    ids=[
+        *("repeated", "fused", "turned-in-part", "normalised", "risen"),
+        *("normalised-halves", "one-head-of-halves"),
+    ],
 )
 def test_an_exported_attention_is_a_product_for_each_block_of_heads(
     size: int, kept: int, turned: int, how: dict[str, bool]
@@ -156,8 +182,8 @@ def test_keys_and_values_of_different_heads_stay_as_they_are() -> None:
 
 
 def test_an_exported_attention_is_one_launch_with_the_bytes_of_the_cpu() -> None:
-    net = Exported(8, 2, 8)
-    model = quantize_model(net.build(), net.samples(6, 0)).model
+    net = Exported(4, 1, 4)
+    model = quantize_model(net.build(shared=True, risen=True), net.samples(6, 0)).model
     module = compile(model, "vta:tiny", options=CompileOptions(overlap=Overlap.TILES))
     assert [part.target for part in module.parts] == ["cpu", "vta:tiny", "cpu"]
     for sample in net.samples(2, 2):

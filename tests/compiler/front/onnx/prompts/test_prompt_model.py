@@ -7,12 +7,11 @@ import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.onnx.prompts.model import prompt_model
 from tests.runtime.generate.attending import CACHE_SHAPE, SIZE, attending_model
-from tests.runtime.generate.exported import exported_model
 from tests.runtime.generate.step_models import step_model
 
 TOKENS = [int(each) for each in np.random.default_rng(1).integers(1, 256, 30)]
@@ -71,6 +70,25 @@ def test_tensors_may_be_cut_and_joined(name: str, axis: int) -> None:
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def biased(bias: NDArray[np.float64]) -> tuple[onnx.ModelProto, int]:
+    """A constant is added to the first layer's scores; the number of the node before that."""
+    model = attending_model()
+    constant = numpy_helper.from_array(bias.astype(np.float32), "bias")
+    model.graph.initializer.append(constant)
+    at = next(n for n, node in enumerate(model.graph.node) if "masked0" in node.output)
+    model.graph.node[at].output[0] = "unmoved"
+    model.graph.node.insert(at + 1, helper.make_node("Add", ["unmoved", "bias"], ["masked0"]))
+    return model, at
+
+
+@pytest.mark.parametrize("shape", [(SIZE + 1,), (2, 1, SIZE + 1), (2, 2, SIZE + 1), (2, 1, 1)])
+def test_scores_may_have_a_bias_of_each_position_and_head(shape: tuple[int, ...]) -> None:
+    model, _ = biased(np.random.default_rng(2).standard_normal(shape))
+    made = caches(runner(prompt_model(model, BLOCK)), BLOCK, SIZE - 16)
+    for found, expected in zip(made, caches(runner(model), 1, SIZE), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_scores_have_as_many_places_as_before() -> None:
     """So a sum over them has as many terms of masked places."""
     for tokens, size in ((2, 17), (17, 17), (18, 33)):
@@ -103,12 +121,7 @@ def test_what_has_no_rule_is_refused() -> None:
         prompt_model(attending_model(), 34)
     with pytest.raises(ModelError, match="required at least 2"):
         prompt_model(attending_model(), 1)
-    model = attending_model()
-    bias = helper.make_tensor("bias", onnx.TensorProto.FLOAT, [SIZE + 1], [0.5] * (SIZE + 1))
-    model.graph.initializer.append(bias)
-    at = next(n for n, node in enumerate(model.graph.node) if "masked0" in node.output)
-    model.graph.node[at].output[0] = "unmoved"
-    model.graph.node.insert(at + 1, helper.make_node("Add", ["unmoved", "bias"], ["masked0"]))
+    model, at = biased(np.ones((2, 2, 1)))
     with pytest.raises(ModelError, match="an operand with rows of its own"):
         prompt_model(model, 4)
     model.graph.node[at + 1].op_type = "Reshape"
@@ -142,23 +155,4 @@ def test_attention_as_one_operator_over_a_cache_is_refused() -> None:
     shape = helper.make_tensor_value_info("mixed0", onnx.TensorProto.FLOAT, [2, 2, 2])
     model.graph.value_info.append(shape)
     with pytest.raises(ModelError, match=r"\(Unknown\) in blocks of tokens: no rule for it over a"):
-        prompt_model(model, 4)
-
-
-def test_a_bias_of_positions_for_each_head_is_refused() -> None:
-    """Its places are those of single tokens, and a block's are in another order."""
-    model = exported_model()
-    slopes = helper.make_tensor("slopes", onnx.TensorProto.FLOAT, [1, 4, 1, 1], [1, 2, 3, 4])
-    model.graph.initializer.append(slopes)
-    at = next(n for n, node in enumerate(model.graph.node) if "masked0" in node.output)
-    model.graph.node[at].input[0] = "biased"
-    made = [
-        helper.make_node("Cast", ["ages"], ["far"], to=onnx.TensorProto.FLOAT),
-        helper.make_node("Unsqueeze", ["far", "rows"], ["far_rows"]),
-        helper.make_node("Mul", ["far_rows", "slopes"], ["biases"]),
-        helper.make_node("Add", ["scores0", "biases"], ["biased"]),
-    ]
-    for number, node in enumerate(made):
-        model.graph.node.insert(at + number, node)
-    with pytest.raises(ModelError, match=r"\(Add\) in blocks of tokens: a bias of positions"):
         prompt_model(model, 4)

@@ -142,7 +142,7 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     (float_weights, r"\(Conv\): input 'c1' is a float32 constant; required int8"),
     (float_output, r"output 'conv\d+' is a float tensor that was not quantised"),
     (
-        lambda: one_node("Add", np.ones(SHAPE, F32)),
+        lambda: one_node("Add", np.arange(144, dtype=F32).reshape(SHAPE)),
         r"\(Add\): 'c4' is a constant of shape \[1, 3, 8, 6\]; required one number",
     ),
     (lambda: bad_scale(F32(0)), r"\(DequantizeLinear\): scale 0.0; required above 0"),

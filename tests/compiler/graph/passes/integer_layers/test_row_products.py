@@ -25,6 +25,7 @@ def drawn(seed: int, shape: tuple[int, ...], dtype: str = "int8") -> Array:
         ((1, 9, 300), (1, 300, 12), "int8", (127, -128, -1)),
         ((1, 1, 6, 20), (1, 1, 20, 5), "int8", (0, 0, 0)),
         ((1, 3, 4, 33), (1, 3, 33, 4), "uint8", (0, 128, 255)),
+        ((1, 3, 4, 16), (1, 1, 16, 5), "int8", (3, -4, 9)),
     ],
 )
 def test_products_of_two_tensors_equal_onnxruntime(
