@@ -164,7 +164,7 @@ class ConstantLoader:
         return grant, loads
 
     def _most_words(self, part: "_Words") -> int:
-        """Words of one LOAD; of several in a beat, those of whole beats."""
+        """Words of one LOAD: whole beats, where several words share one."""
         bus = self._config.bus_bytes
         step = max(1, bus // part.size) if part.short else 1
         if not self._cut:

@@ -3,8 +3,8 @@
     Add(x, y)  ->  Add(x, MaxPool2d(y) of one pixel), x and y parts of one tensor
 
 A layer reads one part of a tensor: where that is loaded, the other part is elsewhere.  A tensor
-and itself are one part, but not where one of them goes through a convolution first.  Each node is
-visited once, so the pass ends.
+and itself are one part.  But a convolution reads windows of what it sums, so what is added to its
+sums is always a tensor of its own.  Each node is visited once, so the pass ends.
 """
 
 from dovetail.isa.frozen import frozen, replace
