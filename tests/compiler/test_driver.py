@@ -41,6 +41,7 @@ STEPS = (
         "own_channels",
         "split_groups",
         "two_halves",
+        "own_rows",
         "own_parts",
         "align_channels",
         "select_channels",
