@@ -95,9 +95,7 @@ def test_few_bytes_are_one_step_from_those_of_floats(scale: float) -> None:
     assert np.count_nonzero(differs) <= 0.005 * differs.size * max(1, scale / 0.06)
 
 
-@pytest.mark.parametrize(
-    ("net", "config"), [(plain, TINY), (of_its_own, SMALL), (twice, TINY)], ids=str
-)
+@pytest.mark.parametrize(("net", "config"), [(plain, TINY), (of_its_own, SMALL), (twice, TINY)])
 def test_it_is_one_launch_with_the_bytes_of_the_cpu(net: Callable[..., str], config: Any) -> None:
     b = Net()
     model = b.closed(net(b, b.dequantize("x", *X)))

@@ -143,7 +143,7 @@ def test_symbolic_shapes_flow_through_shape_arithmetic() -> None:
         ([helper.make_node("Reshape", ["x", "w"], ["y"], name="r")], ModelError, "'r' .Reshape."),
         ([helper.make_node("Tanh", ["y"], ["x2"]), helper.make_node("Tanh", ["x2"], ["y"])],
          ModelError, "reads 'y', which no node before it"),
-        ([helper.make_node("Not", ["x"], ["y"], name="not")], ModelError, "is float; in opset 18 it may be bool"),
+        ([helper.make_node("Not", ["x"], ["y"], name="not")], ModelError, "it may be bool"),
     ],
 )  # fmt: skip
 def test_a_malformed_model_is_refused_by_naming_the_node(
