@@ -181,12 +181,13 @@ def with_bias(
     if isinstance(bias, RealConstant):
         if values.dtype != np.int32:
             raise UnrecognisedError(f"bias is {values.dtype}; required int32")
-        if not np.allclose(bias.scales, scales, rtol=1e-3, atol=0):
+        steps = values.reshape(-1).astype(np.int64) - bias.zero_points
+        # Layers may share a bias of zeros, whose scale is that of one of them.
+        if steps.any() and not np.allclose(bias.scales, scales, rtol=1e-3, atol=0):
             raise UnrecognisedError(
                 f"bias scale {float(bias.scales[0])!r} is not the product "
                 f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
             )
-        steps = values.reshape(-1).astype(np.int64) - bias.zero_points
     elif not value.bias.any():
         steps = _bias_steps(values.reshape(-1), scales, node.origin)
     else:

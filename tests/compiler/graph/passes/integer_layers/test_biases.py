@@ -90,6 +90,15 @@ def test_two_biases_add_up() -> None:
     check_all(b.build({"x": ("int8", SHAPE)}, y), [y], ["cpu", "vta:tiny"])
 
 
+def test_zeros_are_a_bias_in_any_units() -> None:
+    """As where layers share a bias of zeros."""
+    b = ModelBuilder()
+    zeros = np.zeros((C, 1, 1), np.int32)
+    steps = b.dequantize(b.constant(zeros), SCALE * SCALE * F32(0.7), np.int32(0))
+    y = stored(b, b.node("Add", [convolution(b), steps]))
+    check_all(b.build({"x": ("int8", SHAPE)}, y), [y], ["cpu", "vta:tiny"])
+
+
 @pytest.mark.parametrize(
     ("values", "scale", "text"),
     [
