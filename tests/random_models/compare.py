@@ -207,8 +207,10 @@ def uncertain(sample: Sample) -> dict[str, int]:
 def _may_tie(
     name: str, makers: Mapping[str, onnx.NodeProto], kinds: Mapping[str, np.dtype]
 ) -> bool:
-    """True if it is a sum, perhaps of products and clipped, that ONNX Runtime has no operator of
-    bytes for: of two types, of what is no byte, or less, or with weights of 4 bits.
+    """True if a tensor is a sum that ONNX Runtime computes in floats.
+
+    It has no operator of bytes for sums of two types, of floats, or of weights of 4 bits, and none
+    for differences.  Products may be summed, and a clip may follow.
     """
     if makers[name].op_type != "QuantizeLinear":
         return False

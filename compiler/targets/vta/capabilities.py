@@ -22,7 +22,7 @@ from .appended import append_problem
 from .fixed_problems import finish_problem, product_problem, sum_problem
 from .layers.fixed_point_add import is_exact
 from .layers.fixed_point_product import find_scale
-from .operators import AnyAdd, AnyFinish, AnyMultiply, AnyRequantize
+from .operators import AnyAdd, AnyFinish, AnyMultiply, AnyRequantize, maker_of_sums
 from .passes.own_parts import is_channel_concatenation, is_channel_slice
 from .passes.split_groups import is_depthwise
 from .row_problems import row_problem
@@ -271,9 +271,7 @@ def _requantizes(sums: str, graph: Graph) -> bool:
 
 def _sums(graph: Graph, node: Node, kinds: tuple[type, ...] | type = SUMS) -> bool:
     """True if one of ``kinds`` makes what ``node`` reads, perhaps with a Reshape between."""
-    maker = graph.producer(node.inputs[0])
-    if maker is not None and isinstance(maker.operator, Reshape):
-        maker = graph.producer(maker.inputs[0])
+    maker = maker_of_sums(graph, node)
     return maker is not None and isinstance(maker.operator, kinds)
 
 

@@ -14,9 +14,9 @@ from .block_cascade import steps_by
 from .chain import keeps_channels
 from .layers.definition import LoweredLayer
 from .nest import Kernel
-from .schedules import Grain, Tiling, divisors
+from .schedules import PLANES, Grain, Limits, Tiling, default_tiling, divisors
 
-__all__ = ["has_all_pixels", "in_parts", "leads", "sums_follow", "with_more_tiles"]
+__all__ = ["finer_tiling"]
 
 NEAR = 2
 """Layers behind one that may go on with its blocks, at most: ACC has two banks for their sums."""
@@ -32,6 +32,26 @@ MORE_TILES = 2
 
 PARTS = 4
 """Parts of sums that follow a layer, if its blocks can be divided so."""
+
+
+def finer_tiling(
+    layers: Sequence[LoweredLayer],
+    number: int,
+    cycles: Sequence[Mapping[Unit, int]],
+    limits: Limits,
+    depth: int,
+    grain: Grain,
+) -> Tiling:
+    """The tiles of a layer that is all on chip.  cycles: of each layer's units."""
+    kernel = layers[number].kernel
+    tiling = default_tiling(kernel, limits, depth, grain)
+    if not grain.planes or not has_all_pixels(kernel, tiling):
+        return tiling
+    if grain == PLANES and leads(layers, number, cycles):
+        tiling = default_tiling(kernel, limits, depth, with_more_tiles(grain))
+    if sums_follow(layers, number, cycles):
+        tiling = in_parts(tiling, kernel.extents["k"])
+    return tiling
 
 
 def has_all_pixels(kernel: Kernel, tiling: Tiling) -> bool:

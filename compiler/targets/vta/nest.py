@@ -23,6 +23,7 @@ from ...loops.ir import LoopKind
 from ...loops.text import expr_to_text
 
 __all__ = [
+    "ADDED",
     "SECOND_STEP",
     "Fold",
     "Kernel",
@@ -40,6 +41,9 @@ __all__ = [
     "without",
 ]
 
+
+ADDED = "added"
+"""The loop over a sum in ACC and what is added to it there."""
 
 SECOND_STEP = 1 << 11
 """Words that the second factor of a product of activations may move a step: less than these."""
@@ -300,7 +304,7 @@ class Kernel:
     @property
     def sum_words(self) -> int:
         """Words of ACC for each of a result: two where something is added to its sums there."""
-        return self.extents.get("added", 1)
+        return self.extents.get(ADDED, 1)
 
     @property
     def by_rows(self) -> bool:

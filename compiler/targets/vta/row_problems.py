@@ -12,6 +12,7 @@ from ...graph.operators.integer.softmax import RowSoftmax
 from ...graph.operators.integer.values import Add, Lookup, Requantize
 from ...graph.operators.integer.windows import Upsample2d
 from ...graph.operators.movement import Reshape
+from .operators import maker_of_sums
 
 __all__ = [
     "ROW_PARTS",
@@ -155,9 +156,7 @@ def _sum_problem(graph: Graph, node: Node, row_words: int) -> str | None:
 
 
 def _residual_problem(graph: Graph, node: Node) -> str | None:
-    where, total = f"node {node.origin!r}", graph.producer(node.inputs[0])
-    if total is not None and isinstance(total.operator, Reshape):
-        total = graph.producer(total.inputs[0])
+    where, total = f"node {node.origin!r}", maker_of_sums(graph, node)
     if total is None or not isinstance(total.operator, Conv2d):
         return f"{where}: adds a tensor to sums that no convolution or dense layer makes"
     if total.operator.groups > 1:

@@ -13,13 +13,13 @@ from .cascade_sizes import CascadeSizes
 from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
 from .constants import constant_bytes
-from .finer import has_all_pixels, in_parts, leads, sums_follow, with_more_tiles
+from .finer import finer_tiling
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .schedules import CHANNELS, COARSE, PLANES, Grain, Tiling, default_tiling, has_own_taps
+from .schedules import CHANNELS, COARSE, PLANES, Grain, Tiling, has_own_taps
 from .stream import (
     StreamedLayer,
     TileError,
@@ -286,8 +286,8 @@ class LayerWays:
     def _channel_tiles(self, number: int) -> int:
         """Tiles along the channels of a layer that is all on chip."""
         if number not in self._tiled:
-            sizes = self._tiling(number, PLANES).sizes
-            self._tiled[number] = self.layers[number].kernel.extents["c"] // sizes["c"]
+            blocks = self.layers[number].kernel.extents["c"]
+            self._tiled[number] = blocks // self._tiling(number, PLANES).sizes["c"]
         return self._tiled[number]
 
     def _cascades(
@@ -362,15 +362,8 @@ class LayerWays:
 
     def _tiling(self, number: int, grain: Grain) -> Tiling:
         """The tiles of a layer that is all on chip."""
-        kernel, limits = self.layers[number].kernel, limits_of(self.config)
-        tiling = default_tiling(kernel, limits, self._depth, grain)
-        if not grain.planes or not has_all_pixels(kernel, tiling):
-            return tiling
-        if grain == PLANES and leads(self.layers, number, self._units):
-            tiling = default_tiling(kernel, limits, self._depth, with_more_tiles(grain))
-        if sums_follow(self.layers, number, self._units):
-            tiling = in_parts(tiling, kernel.extents["k"])
-        return tiling
+        limits = limits_of(self.config)
+        return finer_tiling(self.layers, number, self._units, limits, self._depth, grain)
 
     def _names_of(self, first: int, last: int) -> frozenset[str]:
         """Activations that layers from ``first`` to ``last`` touch."""

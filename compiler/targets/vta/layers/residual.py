@@ -22,6 +22,7 @@ from ....loops.expressions import (
     Variable,
 )
 from ....loops.ir import Allocate, Stmt, Store, block
+from ..nest import ADDED
 from ..read_nests import MOVED
 from .activation import Activation
 from .definition import Array, Definition, Fold, Place, nest, place_of, write
@@ -30,8 +31,8 @@ from .windows import finish_of
 
 __all__ = ["added", "with_terms"]
 
-TERM, SECOND = "added", f"{WIDE}.{MOVED}"
-"""The loop over both terms, and the prefix of those that write the second."""
+SECOND = f"{WIDE}.{MOVED}"
+"""The prefix of the loops that write the second term."""
 
 
 def added(operator: RequantizeAdd, output: Activation) -> Definition:
@@ -45,9 +46,9 @@ def added(operator: RequantizeAdd, output: Activation) -> Definition:
     wide = _terms(output)
 
     def value(place: Place) -> Expr:
-        return Load(wide, (Variable(TERM), *place.indices))
+        return Load(wide, (Variable(ADDED), *place.indices))
 
-    fold = Fold(((TERM, 2),), BinaryFunction.ADD, 0)
+    fold = Fold(((ADDED, 2),), BinaryFunction.ADD, 0)
     return Definition(value, finish_of(constants, "add_", *limits), fold, None, constants)
 
 

@@ -34,7 +34,7 @@ from ....graph.operators.integer.windows import AveragePool2d
 from ....graph.operators.movement import Reshape, Slice
 from ....graph.partition import Refusal
 from ..cut import Chain, cut_graph
-from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize, maker_of_sums
 from .own_parts import is_channel_concatenation, is_channel_slice, is_operand
 
 __all__ = ["Layer", "Partition", "View", "fuse"]
@@ -163,7 +163,9 @@ def fuse(graph: Graph) -> Partition:
             # Its place is behind what is added.
             continue
         if isinstance(node.operator, RequantizeAdd):
-            node = _summed(graph, node)
+            maker = maker_of_sums(graph, node)
+            assert maker is not None
+            node = maker
         nodes = _layer(graph, node)
         used |= {each.output for each in nodes}
         count = 2 if isinstance(node.operator, TWO) else 1
@@ -236,15 +238,6 @@ def _with_sums(graph: Graph, partition: Partition) -> tuple[Layer, ...]:
 def _is_added_to(graph: Graph, conv: Node) -> bool:
     """True if bytes are added to the sums of ``conv``."""
     return isinstance(_only_consumer(graph, conv).operator, RequantizeAdd)
-
-
-def _summed(graph: Graph, node: Node) -> Node:
-    """The convolution whose sums ``node`` adds bytes to, perhaps after a Reshape."""
-    maker = graph.producer(node.inputs[0])
-    if maker is not None and isinstance(maker.operator, Reshape):
-        maker = graph.producer(maker.inputs[0])
-    assert maker is not None
-    return maker
 
 
 def _only_consumer(graph: Graph, node: Node) -> Node:

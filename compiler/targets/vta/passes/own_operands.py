@@ -13,7 +13,7 @@ from ....graph.ir import Graph, GraphBuilder, Node
 from ....graph.operators.assembly import Assemble
 from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.movement import Reshape
-from ..operators import AnyAdd, AnyMultiply
+from ..operators import AnyAdd, AnyMultiply, maker_of_sums
 from .own_parts import COPY, is_channel_concatenation, is_channel_slice
 
 __all__ = ["OwnOperands"]
@@ -43,10 +43,10 @@ class OwnOperands:
 
 def _shares(graph: Graph, node: Node) -> bool:
     """True if a convolution reads parts of what is added to its sums."""
-    x, _, y = node.inputs
-    while (maker := graph.producer(x)) is not None and isinstance(maker.operator, Reshape):
-        (x,) = maker.inputs
-    return maker is not None and bool(_wholes(graph, maker.inputs[0]) & _wholes(graph, y))
+    maker = maker_of_sums(graph, node)
+    if maker is None:
+        return False
+    return bool(_wholes(graph, maker.inputs[0]) & _wholes(graph, node.inputs[2]))
 
 
 def _share(graph: Graph, x: str, y: str) -> bool:

@@ -13,7 +13,7 @@ from dovetail.compiler.targets.vta import refine as module
 def test_as_many_programs_are_tried_as_are_allowed(
     most: int, *, room: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is no room, half of the changes are tried next; a faster program is kept."""
+    """Half of the changes are tried next if there is no room.  A faster program is kept."""
     changes = [SimpleNamespace(first=n, end=n + 1, choices=(n,)) for n in range(64)]
     search = SimpleNamespace(changes=lambda choices: changes)
     monkeypatch.setattr(module, "_Search", lambda ways: search)
