@@ -6,7 +6,7 @@ from dovetail.isa.frozen import frozen
 
 __all__ = ["OnnxNode", "is_quantized_kind"]
 
-QUANTIZED = ("QLinear", "Quantize", "Dequantize", "QGemm")
+QUANTIZED = ("QLinear", "Quant", "Dequantize", "QGemm", "IntQuant", "BipolarQuant")
 
 
 def is_quantized_kind(kind: str) -> bool:

@@ -12,6 +12,7 @@ from .generators import GENERATORS
 from .indexing import INDEXING
 from .movement import MOVEMENT
 from .normalisations import NORMALISATIONS
+from .qonnx import QONNX
 from .quantized import QUANTIZED
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
@@ -35,6 +36,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **INDEXING,
     **MOVEMENT,
     **NORMALISATIONS,
+    **QONNX,
     **QUANTIZED,
     **RECURRENT,
     **REDUCTIONS,

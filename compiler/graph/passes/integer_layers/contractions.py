@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of a dequantised tensor and constant weights, and their bias;
+"""Convolutions and matrix products of a dequantised tensor and constant weights;
 matrix products of two dequantised tensors.
 """
 
@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from ....dtypes import DType
-from ....errors import ModelError
-from ...bounds import check_accumulator
 from ...ir import Node
 from ...operators.contractions import Contract, Convolution
 from ...operators.indexing import Gather
@@ -17,6 +15,7 @@ from ...operators.integer.products import Conv2d, ConvTranspose2d, Dense, RowPro
 from ...operators.integer.rules import Pads
 from ...operators.movement import Reshape
 from ...operators.transposed import TransposedConvolution
+from .channel_constants import check_sums
 from .layouts import permuted, to_model_order, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
@@ -31,9 +30,8 @@ from .values import (
     identity_order,
 )
 
-__all__ = ["recognise_contract", "recognise_convolution", "recognise_transposed", "with_bias"]
+__all__ = ["recognise_contract", "recognise_convolution", "recognise_transposed"]
 
-INT32_MAX = (1 << 31) - 1
 NCW_TO_NWC = (0, 2, 1)
 
 
@@ -158,65 +156,6 @@ def _repeated(state: State, name: str, has: Sequence[bool], rows: str, origin: s
     return name
 
 
-def with_bias(
-    state: State, node: Node, value: Accumulated, bias: RealConstant | Array
-) -> Accumulated:
-    """The sum with a constant added to each channel.
-
-    A float constant, which int32 only approximates, must be the product's only bias.
-    Raises UnrecognisedError when it is none of channels, or not in units of the sum.
-    """
-    if not np.isinf([value.low, value.high]).all():
-        raise UnrecognisedError("adds a constant to what is clipped; required a quantised tensor")
-    values = bias.values if isinstance(bias, RealConstant) else bias
-    count, rank = len(value.bias), len(value.permutation)
-    aligned = (1,) * (rank - values.ndim) + values.shape
-    wanted = tuple(count if axis == value.channel else 1 for axis in range(rank))
-    if (values.size != 1 and aligned != wanted) or values.ndim > rank:
-        raise UnrecognisedError(
-            f"adds a constant of shape {list(values.shape)}; required one number for each of "
-            f"{count} channels"
-        )
-    scales = value.x_scale * value.w_scales
-    if isinstance(bias, RealConstant):
-        if values.dtype != np.int32:
-            raise UnrecognisedError(f"bias is {values.dtype}; required int32")
-        steps = values.reshape(-1).astype(np.int64) - bias.zero_points
-        # Layers may share a bias of zeros, whose scale is that of one of them.
-        if steps.any() and not np.allclose(bias.scales, scales, rtol=1e-3, atol=0):
-            raise UnrecognisedError(
-                f"bias scale {float(bias.scales[0])!r} is not the product "
-                f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
-            )
-    elif not value.bias.any():
-        steps = _bias_steps(values.reshape(-1), scales, node.origin)
-    else:
-        raise UnrecognisedError(
-            "adds a float constant to a product that has a bias; required int32 with "
-            "DequantizeLinear"
-        )
-    total = value.bias + np.broadcast_to(steps, (count,))
-    _check(state, value.operator, state.builder.constants[value.weights], total, value.origin)
-    return replace(value, bias=total)
-
-
-def _bias_steps(values: Array, scales: Array, origin: str) -> Array:
-    """A float bias in units of the sum.
-
-    Raises ModelError for one that is not a number, UnrecognisedError for one beyond int32.
-    """
-    if not np.isfinite(values).all():
-        wrong = values[~np.isfinite(values)][0]
-        raise ModelError(f"node {origin!r}: its bias has a value {wrong}; required finite numbers")
-    steps = np.rint(values.astype(np.float64) / scales)
-    if np.abs(steps).max(initial=0) > INT32_MAX:
-        raise UnrecognisedError(
-            f"its bias reaches {np.abs(steps).max():.3g} in units of the sum; int32 holds "
-            f"{INT32_MAX}"
-        )
-    return np.asarray(steps.astype(np.int64))
-
-
 def _image_sums(
     state: State,
     node: Node,
@@ -247,8 +186,8 @@ def _accumulated(
     channel: int,
 ) -> Accumulated:
     """The sum of products of the stored tensor ``name`` and ``weights``, as they are stored."""
-    bias = np.zeros(len(weights), np.int64)
-    _check(state, operator, weights, bias, node.origin)
+    bias = np.zeros(len(weights))
+    check_sums(operator, weights, bias, node.origin)
     stored = state.builder.constant(f"{node.output}/weights", weights)
     return Accumulated(
         operator,
@@ -262,20 +201,6 @@ def _accumulated(
         node.output,
         node.origin,
     )
-
-
-def _check(
-    state: State,
-    operator: Conv2d | ConvTranspose2d | Dense,
-    weights: Array,
-    bias: Array,
-    origin: str,
-) -> None:
-    factors = weights.astype(np.int64) - operator.weight_zero_point
-    try:
-        check_accumulator(factors, bias, operator.zero_point, origin)
-    except ModelError as error:
-        raise UnrecognisedError(str(error)) from None
 
 
 def _int8_weights(constant: RealConstant, channel_axis: int) -> tuple[Array, int]:

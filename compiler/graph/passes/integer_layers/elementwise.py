@@ -8,8 +8,9 @@ import numpy as np
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction, Where
 from ...operators.integer.products import ConvTranspose2d
+from ...operators.integer.values import Lookup
+from .channel_constants import with_bias, with_factor
 from .constant_tensors import as_tensor
-from .contractions import with_bias
 from .functions import is_common, recognise_function
 from .layouts import inverted, model_shape
 from .repetition import repeated
@@ -19,8 +20,10 @@ from .values import (
     NCHW_TO_NHWC,
     Accumulated,
     Added,
+    Array,
     Averaged,
     Foreign,
+    Integer,
     Masked,
     Multiplied,
     Real,
@@ -40,6 +43,7 @@ MATRICES = identity_order(4)
 """How matrices of a batch are stored."""
 Clipped = Accumulated | Added | Sum | Multiplied
 """Values that may be clipped before they are quantised."""
+LIMITS = (BinaryFunction.MAX, BinaryFunction.MIN)
 
 
 def recognise_elementwise(state: State, node: Node) -> Value:
@@ -74,6 +78,8 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     """A sum, a product, a clip or a mean; None for all else."""
     left, right = node.inputs
     a, b = _tensors(state, node)
+    if isinstance(a, Integer) and function in LIMITS:
+        return _limited(state, node, a, function, state.constant(right, "the limit"))
     resampled = weighted(state, node, function)
     if resampled is not None:
         return resampled
@@ -91,7 +97,7 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
         a, b, left, right = b, a, right, left
     if not isinstance(a, Clipped):
         return None
-    if function in (BinaryFunction.MAX, BinaryFunction.MIN):
+    if function in LIMITS:
         limit = state.array(right)
         if limit is None or limit.size != 1:
             return None
@@ -102,6 +108,10 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     constant = b if isinstance(b, RealConstant) else state.array(right)
     if function is BinaryFunction.ADD and isinstance(a, Accumulated) and constant is not None:
         return with_bias(state, node, a, constant)
+    if function is BinaryFunction.MUL and isinstance(a, Accumulated) and _is_free(a):
+        factor = state.array(right)
+        if factor is not None:
+            return with_factor(state, node, a, factor)
     if function is BinaryFunction.ADD and isinstance(a, Accumulated) and isinstance(b, Real):
         return _residual(state, node, a, b)
     raise UnrecognisedError(
@@ -110,6 +120,11 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
         if isinstance(a, Accumulated)
         else f"{function.value} of a sum or product; required that it is quantised first"
     )
+
+
+def _is_free(value: Clipped) -> bool:
+    """True if a value is not clipped yet."""
+    return (value.low, value.high) == (-np.inf, np.inf)
 
 
 def _tensors(state: State, node: Node) -> tuple[Value | None, Value | None]:
@@ -153,6 +168,20 @@ def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:
     return replace(value, low=pick(value.low, limit), high=pick(value.high, limit))
 
 
+def _limited(
+    state: State, node: Node, tensor: Integer, function: BinaryFunction, limit: Array
+) -> Integer:
+    """Bytes that are clipped before they are dequantised, as those of fewer bits are."""
+    if limit.size != 1:
+        raise UnrecognisedError(f"{limit.size} limits of bytes; required one")
+    codes, added = np.arange(-128, 128), 128 * tensor.unsigned
+    pick = np.maximum if function is BinaryFunction.MAX else np.minimum
+    table = pick(codes, int(limit.reshape(-1)[0]) - added).astype(np.int8)
+    stored = state.builder.constant(f"{node.output}/table", table)
+    name = state.builder.node(Lookup(), (tensor.name, stored), node.output, node.origin)
+    return replace(tensor, name=name)
+
+
 def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:
     """The sum of two tensors, each repeated to the shape of the result."""
     shape = np.broadcast_shapes(*(model_shape(state.builder, each.tensor) for each in (a, b)))
@@ -165,7 +194,7 @@ def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:
 def _residual(state: State, node: Node, a: Accumulated, b: Real) -> Added:
     """Sums of products and a tensor, as quantisers leave them that do not quantise in between."""
     shape = state.source.types[node.output].shape
-    clipped = (a.low, a.high) != (-np.inf, np.inf)
+    clipped = not _is_free(a)
     if isinstance(a.operator, ConvTranspose2d):
         raise UnrecognisedError(
             f"add of the result of node {a.origin!r}, a ConvTranspose, and another; required that "

@@ -17,6 +17,7 @@ from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softm
 from ...operators.integer.windows import AveragePool2d, Pad
 from ...operators.movement import Reshape
 from .average_within import average_within
+from .channel_constants import in_levels, with_whole_bias
 from .functions import code_points, table_of
 from .layouts import grouped, images, is_as_made, join_tensors, permuted, to_model_order
 from .masks import quantize_masked
@@ -130,10 +131,10 @@ def _moved(
 def _requantize(
     state: State, value: Accumulated, scale: np.float32, zero_point: int, stem: str, origin: str
 ) -> Integer:
-    total, graph = sum_of(state, value), state.builder
     low, high = int8_limits(value.low, value.high, scale, zero_point)
+    value, steps = in_levels(state, value, scale, (low - zero_point, high - zero_point))
+    total, graph = sum_of(state, value), state.builder
     operator = Requantize(zero_point, low, high)
-    steps = value.x_scale * value.w_scales
     name = _requantized(graph, total, operator, steps, scale, stem, origin)
     return _as_rows(graph, name, value, stem, origin)
 
@@ -144,7 +145,7 @@ def _requantize_added(
     """Both terms in steps of which the added tensor's are whole numbers, and so few that no result
     within its limits needs more than 20 bits of one.
     """
-    sums, other, graph = value.value, value.other, state.builder
+    sums, other, graph = with_whole_bias(state, value.value), value.other, state.builder
     total = sum_of(state, sums)
     kind = graph.types[total]
     r = permuted(graph, other.tensor, sums.permutation, origin)
@@ -216,7 +217,7 @@ def _requantized(
 
 
 def sum_of(state: State, value: Accumulated) -> str:
-    """The int32 sum of products and bias; one for all that quantise it."""
+    """The int32 sum of products and a bias of whole steps; one for all that quantise it."""
     key = (value.operator, value.x, value.weights, value.bias.tobytes())
     if key not in state.sums:
         graph = state.builder

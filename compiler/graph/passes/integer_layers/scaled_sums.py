@@ -22,6 +22,7 @@ from ...operators.integer.products import Dense
 from ...operators.integer.scaled_sum import FRACTION_BITS, ScaledSum
 from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
+from .channel_constants import with_whole_bias
 from .kept import in_model_form
 from .quantize import sum_of
 from .state import State, UnrecognisedError
@@ -204,6 +205,7 @@ class _Quantizing:
         if isinstance(value, Accumulated):
             if not isinstance(value.operator, Dense) or not np.isinf((value.low, value.high)).all():
                 raise UnrecognisedError("terms that no dense layer alone makes")
+            value = with_whole_bias(state, value)
             total = sum_of(state, value)
             steps = np.asarray(value.x_scale * value.w_scales, F32)
             return total, np.broadcast_to(steps, state.builder.types[total].shape)

@@ -118,7 +118,8 @@ class Accumulated:
     """Sum of products of ``x`` and constant ``weights``, and ``bias``; then a clip to
     ``low..high`` in real units.
 
-    x, weights: tensors of the new graph.  bias: int64[O].  w_scales: one, or one a channel.
+    x, weights: tensors of the new graph.  bias: float64[O], in steps of the sum.
+    w_scales: one, or one a channel.
     permutation, channel: as of ``Integer``, of the sum, less the height of rows; the model's
     dimension of its channels.
     origin: the model's node.  stem: what its tensors' names begin with.

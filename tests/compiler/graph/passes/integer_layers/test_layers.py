@@ -217,15 +217,18 @@ def test_unsigned_weights_whose_differences_fit_int8_are_taken() -> None:
     check(model, {"x": np.random.default_rng(3).integers(0, 256, (1, 3, 5, 5)).astype(np.uint8)})
 
 
-def test_a_float_bias_is_rounded_to_the_accumulator() -> None:
+@pytest.mark.parametrize(("most", "steps"), [(64, [8, -2]), (8, [8 * 15, -31]), (3, [256, -67])])
+def test_a_float_bias_is_whole_steps_finer_ones_where_weights_leave_room(
+    most: int, steps: list[int]
+) -> None:
     b = ModelBuilder()
-    weights = np.array([[[[2]]], [[[-3]]]], np.int8)
+    weights = np.array([[[[2]]], [[[-most]]]], np.int8)
     w = b.dequantize(b.constant(weights), 0.5, np.int8(0))
     bias = b.constant(np.array([1.0, -0.26], F32))
     y = b.quantize(b.node("Conv", [b.dequantize("x", 0.25, np.int8(0)), w, bias]), *Y)
     graph = integer_graph(b.build({"x": ("int8", (1, 1, 2, 2))}, y))
     node = next(n for n in graph.nodes if isinstance(n.operator, Conv2d))
-    assert graph.constants[node.inputs[2]].tolist() == [8, -2]
+    assert graph.constants[node.inputs[2]].tolist() == steps
 
 
 def test_nodes_keep_the_names_of_the_model() -> None:
