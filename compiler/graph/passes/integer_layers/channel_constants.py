@@ -136,7 +136,7 @@ def in_levels(
 
 
 def _room(state: State, value: Accumulated) -> Array | None:
-    """What each channel's weights can be multiplied by; None where the bias is in whole steps as it
+    """A whole number to multiply each channel's weights by; None where the bias is in whole steps as it
     is, or no weight leaves room.
     """
     weights = state.builder.constants[value.weights].astype(np.int64)

@@ -55,7 +55,7 @@ def one(kind: str, given: list[Any], **attributes: object) -> onnx.ModelProto:
 
 
 def result(proto: onnx.ModelProto, x: Array = X) -> Array:
-    """What the model's graph means."""
+    """The results of the model's graph."""
     return meaning(open_model(proto).to_graph(1).graph, x)
 
 
