@@ -136,8 +136,8 @@ def in_levels(
 
 
 def _room(state: State, value: Accumulated) -> Array | None:
-    """A whole number to multiply each channel's weights by; None where the bias is in whole steps as it
-    is, or no weight leaves room.
+    """A whole number to multiply each channel's weights by; None where the bias is in whole steps
+    as it is, or no weight leaves room.
     """
     weights = state.builder.constants[value.weights].astype(np.int64)
     most = int(np.abs(weights).max(initial=1))

@@ -16,6 +16,7 @@ from ...operators.integer.rules import Pads
 from ...operators.movement import Reshape
 from ...operators.transposed import TransposedConvolution
 from .channel_constants import check_sums
+from .channel_scales import of_depthwise
 from .layouts import permuted, to_model_order, to_nhwc
 from .state import State, UnrecognisedError
 from .values import (
@@ -23,6 +24,7 @@ from .values import (
     NCHW_TO_NHWC,
     Accumulated,
     Array,
+    ByChannel,
     Products,
     Real,
     RealConstant,
@@ -39,7 +41,11 @@ def recognise_convolution(state: State, node: Node) -> Value:
     """A convolution of an image, or of rows, which are images one pixel high."""
     operator = node.operator
     assert isinstance(operator, Convolution)
-    x, w = state.real(node.inputs[0]), state.weights(node.inputs[1])
+    given, w = state.value(node.inputs[0]), state.weights(node.inputs[1])
+    if isinstance(given, ByChannel):
+        x, w = of_depthwise(given, w, operator.groups)
+    else:
+        x = state.real(node.inputs[0])
     if w.values.ndim == 3:
         operator, w = _of_rows(operator), replace(w, values=w.values[:, :, None])
     _require_image(w, operator.dtype)

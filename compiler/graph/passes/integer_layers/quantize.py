@@ -49,7 +49,7 @@ from .values import (
 )
 from .windows import undivided
 
-__all__ = ["quantize", "sum_of"]
+__all__ = ["quantize", "requantized", "sum_of"]
 
 MOST_STEPS = 1 << 31
 
@@ -135,7 +135,7 @@ def _requantize(
     value, steps = in_levels(state, value, scale, (low - zero_point, high - zero_point))
     total, graph = sum_of(state, value), state.builder
     operator = Requantize(zero_point, low, high)
-    name = _requantized(graph, total, operator, steps, scale, stem, origin)
+    name = requantized(graph, total, operator, steps, scale, stem, origin)
     return _as_rows(graph, name, value, stem, origin)
 
 
@@ -191,11 +191,11 @@ def _requantize_products(
         state.sums[key] = graph.node(value.operator, inputs, f"{value.stem}/sum", value.origin)
     operator = Requantize(zero_point, -128, 127)
     steps = np.asarray(value.scale)
-    name = _requantized(graph, state.sums[key], operator, steps, scale, stem, origin)
+    name = requantized(graph, state.sums[key], operator, steps, scale, stem, origin)
     return Integer(name, identity_order(graph.types[name].rank))
 
 
-def _requantized(
+def requantized(
     graph: GraphBuilder,
     total: str,
     operator: Requantize,

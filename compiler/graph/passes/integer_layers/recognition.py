@@ -27,6 +27,7 @@ from ...operators.table import INTEGER
 from ...operators.transposed import TransposedConvolution
 from ...operators.windows import WindowReduce
 from ..eliminate_dead import EliminateDead
+from .channel_scales import dequantize_channels, has_channel_scales, quantize_channels
 from .coarse_norms import CoarseNorm, find_coarse_norms, quantize_coarse_norm
 from .contractions import recognise_contract, recognise_convolution, recognise_transposed
 from .elementwise import recognise_elementwise
@@ -123,6 +124,9 @@ def recognise(graph: Graph, kinds: Mapping[str, str] | None = None) -> Recogniti
     for number, node in enumerate(graph.nodes):
         try:
             if folded(state, node):
+                continue
+            if isinstance(node.operator, QuantizeLinear) and has_channel_scales(state, node):
+                state.values[node.output] = quantize_channels(state, node)
                 continue
             if isinstance(node.operator, QuantizeLinear):
                 # Some quantisers do it again for each reader.
@@ -221,6 +225,8 @@ def _quantize(state: State, node: Node) -> Value:
 
 def _dequantize(state: State, node: Node) -> Value:
     """The real tensor of bytes."""
+    if has_channel_scales(state, node):
+        return dequantize_channels(state, node)
     value = state.value(node.inputs[0])
     if not isinstance(value, Integer):
         reason = value.reason if isinstance(value, Foreign) else "its input is not int8 or uint8"

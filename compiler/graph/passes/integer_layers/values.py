@@ -25,6 +25,7 @@ __all__ = [
     "Added",
     "Array",
     "Averaged",
+    "ByChannel",
     "Codes",
     "Combination",
     "Floating",
@@ -88,6 +89,19 @@ class Real:
 
     tensor: Integer
     scale: np.float32
+    zero_point: int
+
+
+@frozen(eq=False)
+class ByChannel:
+    """``(tensor - zero_point) * scales``, a scale for each channel, quantised or dequantised.
+
+    scales: float32[C].  zeros: zero points in the model, of int8, int64[C].
+    """
+
+    tensor: Integer
+    scales: Array
+    zeros: Array
     zero_point: int
 
 
@@ -346,6 +360,7 @@ Value = (
     | Masked
     | Softmaxed
     | Function
+    | ByChannel
     | Moved
 )
 

@@ -47,7 +47,7 @@ def model(nodes: list[onnx.NodeProto], constants: Mapping[str, Array], x: Array)
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def one(kind: str, given: list[Any], **attributes: object) -> onnx.ModelProto:
+def one(kind: str, given: list[Any], **attributes: Any) -> onnx.ModelProto:
     """``kind`` of ``x`` and float constants."""
     constants = {f"c{place}": np.asarray(value, F32) for place, value in enumerate(given)}
     node = helper.make_node(kind, ["x", *constants], ["y"], "node", domain=DOMAIN, **attributes)
@@ -132,7 +132,7 @@ def network(bits: int, seed: int, bipolar: bool = False) -> tuple[onnx.ModelProt
     rng = np.random.default_rng(seed)
     nodes, constants = list[onnx.NodeProto](), dict[str, Array]()
 
-    def add(kind: str, x: str, given: list[Any], domain: str = "", **attributes: object) -> str:
+    def add(kind: str, x: str, given: list[Any], domain: str = "", **attributes: Any) -> str:
         names = [f"{kind}{len(nodes)}c{place}" for place in range(len(given))]
         constants.update({n: np.asarray(g, F32) for n, g in zip(names, given, strict=True)})
         made = f"t{len(nodes)}"
