@@ -11,14 +11,21 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir import Node
+from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.integer.values import Lookup, Requantize
 from ...operators.quantization import QuantizeLinear
 from .channel_constants import in_levels
 from .quantize import requantized, sum_of
 from .state import State, UnrecognisedError
-from .values import F32, Accumulated, Array, ByChannel, Integer, Real, RealConstant
+from .values import F32, Accumulated, Array, ByChannel, Integer, Real, RealConstant, Value
 
-__all__ = ["dequantize_channels", "has_channel_scales", "of_depthwise", "quantize_channels"]
+__all__ = [
+    "dequantize_channels",
+    "has_channel_scales",
+    "limited",
+    "of_depthwise",
+    "quantize_channels",
+]
 
 
 def has_channel_scales(state: State, node: Node) -> bool:
@@ -71,8 +78,10 @@ def quantize_channels(state: State, node: Node) -> ByChannel:
 
 
 def dequantize_channels(state: State, node: Node) -> ByChannel:
-    """The same bytes, by the scales that they were quantised with."""
+    """The same bytes, by the scales that they were quantised with; or any with one zero point."""
     value, scales, zeros = state.value(node.inputs[0]), *_parameters(state, node)
+    if isinstance(value, Integer) and len(np.unique(zeros)) == 1:
+        return ByChannel(value, scales, zeros, int(zeros[0]))
     same = isinstance(value, ByChannel) and np.array_equal(value.scales, scales)
     if not isinstance(value, ByChannel) or not same or not np.array_equal(value.zeros, zeros):
         raise UnrecognisedError(
@@ -80,6 +89,25 @@ def dequantize_channels(state: State, node: Node) -> ByChannel:
             "quantised with"
         )
     return value
+
+
+def limited(state: State, node: Node, value: Integer | ByChannel, limit: Array) -> Value:
+    """Bytes that are clipped before they are dequantised, as those of fewer bits are."""
+    operator = node.operator
+    assert isinstance(operator, Binary)
+    if limit.size != 1:
+        raise UnrecognisedError(f"{limit.size} limits of bytes; required one")
+    tensor = value if isinstance(value, Integer) else value.tensor
+    highest = int(limit.reshape(-1)[0]) - 128 * (limit.dtype == np.uint8)
+    moved = 0 if isinstance(value, Integer) else (value.zero_point - value.zeros)[:, None]
+    pick = np.maximum if operator.function is BinaryFunction.MAX else np.minimum
+    table = np.clip(pick(np.arange(-128, 128), highest + moved), -128, 127).astype(np.int8)
+    if table.ndim == 2 and (table == table[0]).all():
+        table = table[0].copy()
+    stored = state.builder.constant(f"{node.output}/table", table)
+    name = state.builder.node(Lookup(), (tensor.name, stored), node.output, node.origin)
+    tensor = replace(tensor, name=name)
+    return tensor if isinstance(value, Integer) else replace(value, tensor=tensor)
 
 
 def of_depthwise(value: ByChannel, w: RealConstant, groups: int) -> tuple[Real, RealConstant]:

@@ -8,8 +8,8 @@ import numpy as np
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction, Where
 from ...operators.integer.products import ConvTranspose2d
-from ...operators.integer.values import Lookup
 from .channel_constants import with_bias, with_factor
+from .channel_scales import limited
 from .constant_tensors import as_tensor
 from .functions import is_common, recognise_function
 from .layouts import inverted, model_shape
@@ -20,8 +20,8 @@ from .values import (
     NCHW_TO_NHWC,
     Accumulated,
     Added,
-    Array,
     Averaged,
+    ByChannel,
     Foreign,
     Integer,
     Masked,
@@ -78,8 +78,8 @@ def _pair(state: State, node: Node, function: BinaryFunction) -> Value | None:
     """A sum, a product, a clip or a mean; None for all else."""
     left, right = node.inputs
     a, b = _tensors(state, node)
-    if isinstance(a, Integer) and function in LIMITS:
-        return _limited(state, node, a, function, state.constant(right, "the limit"))
+    if isinstance(a, Integer | ByChannel) and function in LIMITS:
+        return limited(state, node, a, state.constant(right, "the limit"))
     resampled = weighted(state, node, function)
     if resampled is not None:
         return resampled
@@ -166,20 +166,6 @@ def _clipped(value: Clipped, function: BinaryFunction, limit: float) -> Clipped:
     """The later of two limits holds where they contradict each other."""
     pick = max if function is BinaryFunction.MAX else min
     return replace(value, low=pick(value.low, limit), high=pick(value.high, limit))
-
-
-def _limited(
-    state: State, node: Node, tensor: Integer, function: BinaryFunction, limit: Array
-) -> Integer:
-    """Bytes that are clipped before they are dequantised, as those of fewer bits are."""
-    if limit.size != 1:
-        raise UnrecognisedError(f"{limit.size} limits of bytes; required one")
-    codes, added = np.arange(-128, 128), 128 * tensor.unsigned
-    pick = np.maximum if function is BinaryFunction.MAX else np.minimum
-    table = pick(codes, int(limit.reshape(-1)[0]) - added).astype(np.int8)
-    stored = state.builder.constant(f"{node.output}/table", table)
-    name = state.builder.node(Lookup(), (tensor.name, stored), node.output, node.origin)
-    return replace(tensor, name=name)
 
 
 def _sum(state: State, a: Real, b: Real, origin: str) -> Sum:

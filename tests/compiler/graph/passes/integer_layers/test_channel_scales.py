@@ -28,7 +28,7 @@ def plain(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Sequence[Any]:
     return results
 
 
-def network(zeros: Any, groups: int = CHANNELS) -> onnx.ModelProto:
+def network(zeros: Any, groups: int = CHANNELS, most: int = 0) -> onnx.ModelProto:
     """A convolution, clipped, and quantised by channels; and a convolution of ``groups`` that reads
     it.
     """
@@ -40,6 +40,8 @@ def network(zeros: Any, groups: int = CHANNELS) -> onnx.ModelProto:
     scales = (rng.uniform(0.1, 1, CHANNELS) * 6 / 255).astype(F32)
     given = b.constant(scales), b.constant(zeros)
     y = b.node("QuantizeLinear", [y, *given], axis=1)
+    if most:
+        y = b.node("Clip", [y, "", b.constant(zeros.dtype.type(most))])
     y = b.node("DequantizeLinear", [y, *given], axis=1)
     weights = rng.integers(-127, 128, (2 * CHANNELS, CHANNELS // groups, 3, 3)).astype(np.int8)
     factors = rng.uniform(0.002, 0.01, 2 * CHANNELS).astype(F32)
@@ -66,6 +68,15 @@ def test_a_scale_for_each_channel_before_a_depthwise_convolution(
     assert kinds.count(Conv2d) == 2
     assert kinds.count(Lookup) == tables
     (expected,) = plain(model, {"x": SAMPLE})
+    np.testing.assert_array_equal(run(graph, {"x": SAMPLE})[graph.outputs[0]], expected)
+
+
+@pytest.mark.parametrize(
+    "zeros", [np.zeros(CHANNELS, np.uint8), np.arange(-128, -122).astype(np.int8)]
+)
+def test_bytes_of_fewer_bits_by_channels(zeros: Any) -> None:
+    model = network(zeros, most=60)
+    graph, (expected,) = integer_graph(model), plain(model, {"x": SAMPLE})
     np.testing.assert_array_equal(run(graph, {"x": SAMPLE})[graph.outputs[0]], expected)
 
 
