@@ -20,6 +20,7 @@ from .element_types import element_type
 from .functions import bind_attributes, function_of
 from .narrow import NARROW_TYPES
 from .node import OnnxNode
+from .order import in_order
 from .outside import converter_outside
 from .schemas import require_schema
 from .table import CONVERTERS
@@ -74,7 +75,7 @@ def import_model(
         for name, value in walker.scopes[0].items():
             if isinstance(value, Tensor):
                 record.tensors.setdefault(value.name, name)
-        for position, proto in enumerate(model.graph.node):
+        for position, proto in enumerate(in_order(model.graph.node)):
             record.kinds[_node(proto, position).name] = proto.op_type
     names = [each.name for each in model.graph.output]
     return tuple(zip(names, results, strict=True))
@@ -128,7 +129,7 @@ class _Walker:
         for sparse in graph.sparse_initializer:
             self.context.require_room(*sparse.dims)
             scope[sparse.values.name] = self.context.constant(_dense(sparse))
-        for position, proto in enumerate(graph.node):
+        for position, proto in enumerate(in_order(graph.node)):
             try:
                 self.node(proto, position)
             except NeedsValueError as error:
@@ -205,7 +206,7 @@ class _Walker:
         outer = self.context.body, self.context.nested
         self.context.body, self.context.nested = inner.body, inner.nested
         absent = set(function.input) - set(arguments)
-        for position, each in enumerate(bind_attributes(function, proto)):
+        for position, each in enumerate(in_order(bind_attributes(function, proto))):
             for place, name in enumerate(each.input):
                 if name in absent:
                     each.input[place] = ""

@@ -11,7 +11,7 @@ import onnx
 
 from ...errors import ModelError
 
-__all__ = ["require_wellformed"]
+__all__ = ["bodies", "require_wellformed"]
 
 NEWEST = onnx.defs.onnx_opset_version()
 LARGEST_OPSET = (1 << 31) - 1
@@ -62,11 +62,12 @@ def _require_nodes(where: str, nodes: Sequence[onnx.NodeProto], given: Sequence[
     made = [name for node in nodes for name in node.output if name]
     _require_text(chain(given, made, *((n.op_type, n.domain, n.name, *n.input) for n in nodes)))
     _require_single(where, [*given, *made])
-    for graph in _bodies(nodes):
+    for graph in bodies(nodes):
         _require_graph(graph)
 
 
-def _bodies(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+def bodies(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    """Graphs that nodes hold, as those of If and Loop."""
     for node in nodes:
         for attribute in node.attribute:
             if attribute.HasField("g"):

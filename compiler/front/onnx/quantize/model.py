@@ -19,6 +19,7 @@ from ...source import Source
 from ..element_types import ELEMENT_TYPES, type_name
 from ..model import read_constant
 from ..node import OnnxNode, is_quantized_kind
+from ..order import in_order
 from ..source import SourceModel
 from ..wellformed import require_wellformed
 from ..write import onnx_model, write_model
@@ -131,7 +132,7 @@ def read_any_model(proto: onnx.ModelProto, limits: Limits | None = None) -> Floa
     constants = {each.name: read_constant(each) for each in graph.initializer}
     nodes = list[OnnxNode]()
     known = {"", *constants, *(each.name for each in graph.input)}
-    for position, each in enumerate(graph.node):
+    for position, each in enumerate(in_order(graph.node)):
         node = _node(each, position)
         for name in node.inputs:
             if name not in known:

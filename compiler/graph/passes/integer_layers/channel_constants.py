@@ -62,30 +62,33 @@ def with_bias(
 ) -> Accumulated:
     """The sum with a constant added to each channel.
 
-    Raises UnrecognisedError when it is none of channels, or not in units of the sum.
+    Raises UnrecognisedError when it is none of channels.
     """
     if not np.isinf([value.low, value.high]).all():
         raise UnrecognisedError("adds a constant to what is clipped; required a quantised tensor")
-    scales = value.x_scale * value.w_scales
-    if isinstance(bias, RealConstant):
-        values = _by_channel(value, bias.values, "adds")
-        if values.dtype != np.int32:
-            raise UnrecognisedError(f"bias is {values.dtype}; required int32")
-        steps = values.astype(np.int64) - bias.zero_points
-        # Layers may share a bias of zeros, whose scale is that of one of them.
-        if steps.any() and not np.allclose(bias.scales, scales, rtol=1e-3, atol=0):
-            raise UnrecognisedError(
-                f"bias scale {float(bias.scales[0])!r} is not the product "
-                f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
-            )
+    if isinstance(bias, RealConstant) and _in_steps(value, bias):
+        steps = _by_channel(value, bias.values, "adds").astype(np.int64) - bias.zero_points
     else:
-        floats = _by_channel(value, bias, "adds")
+        given = bias.real() if isinstance(bias, RealConstant) else bias
+        floats = _by_channel(value, given, "adds")
         value = _without_silent(state, value, floats)
         steps = _steps(floats, value.x_scale * value.w_scales, node.origin)
     total = value.bias + np.broadcast_to(steps, value.bias.shape)
     weights = state.builder.constants[value.weights]
     check_sums(value.operator, weights, np.rint(total), value.origin)
     return replace(value, bias=total)
+
+
+def _in_steps(value: Accumulated, bias: RealConstant) -> bool:
+    """True for a bias of int32 whose scale is that of the sum, or which is 0: layers may share one
+    of zeros, whose scale is that of one of them.
+    """
+    zero = not (bias.values.reshape(-1).astype(np.int64) - bias.zero_points).any()
+    scales = value.x_scale * value.w_scales
+    same = bias.scales.size in (1, scales.size) or scales.size == 1
+    return bias.values.dtype == np.int32 and (
+        zero or (same and np.allclose(bias.scales, scales, rtol=1e-3, atol=0))
+    )
 
 
 def _without_silent(state: State, value: Accumulated, bias: Array) -> Accumulated:

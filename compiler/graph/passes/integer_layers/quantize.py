@@ -30,6 +30,7 @@ from .values import (
     Added,
     Array,
     Averaged,
+    ByChannel,
     Floating,
     Function,
     Integer,
@@ -110,6 +111,8 @@ def quantize(
             return _lookup(state, value, scale, zero_point, stem, origin)
         case Moved():
             return _moved(state, value, scale, zero_point, stem, origin)
+        case ByChannel(scales=scales):
+            raise UnrecognisedError(f"an activation with {scales.size} scales; required one")
         case _:
             raise UnrecognisedError(
                 f"cannot quantise a {type(value).__name__}; required the result of a supported "

@@ -9,7 +9,7 @@ from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...ir import Graph, GraphBuilder, Node
-from .values import F32, Array, Integer, Real, RealConstant, Value
+from .values import F32, Array, ByChannel, Integer, Real, RealConstant, Value
 
 __all__ = ["QuantizedAs", "State", "UnrecognisedError"]
 
@@ -93,6 +93,8 @@ class State:
         Raises UnrecognisedError.
         """
         value = self.value(name)
+        if isinstance(value, ByChannel):
+            raise UnrecognisedError(f"an activation with {value.scales.size} scales; required one")
         if not isinstance(value, Real):
             raise UnrecognisedError(
                 f"input {name!r} is not quantised; required QuantizeLinear and DequantizeLinear "

@@ -295,7 +295,7 @@ def scaled_mean(state: State, mean: Averaged, factors: Array, origin: str) -> Ac
     """
     x = permuted(state.builder, mean.real.tensor, mean.permutation, origin)
     _, height, width, channels = state.builder.types[x].shape
-    whole = mean.kernel == (height, width) and not any(mean.pads) and not mean.keeps
+    whole = mean.kernel == (height, width) and not any(mean.pads)
     if not whole or factors.size not in (1, channels) or not factors.all():
         raise UnrecognisedError(
             "scales what is not a mean of rows or images, or not channel by channel; required that "
@@ -311,7 +311,7 @@ def scaled_mean(state: State, mean: Averaged, factors: Array, origin: str) -> Ac
         np.zeros(channels, np.int64),
         mean.real.scale,
         np.asarray(np.abs(each) / F32(STEPS * height * width), F32),
-        identity_order(2),
+        mean.permutation if mean.keeps else identity_order(2),
         1,
         f"{x}/mean",
         origin,

@@ -100,6 +100,26 @@ def test_a_function_that_calls_itself_is_refused() -> None:
     _refused(onnx.parser.parse_model(text), "node '[^']+': 'f' calls itself")
 
 
+def test_nodes_in_another_order_are_read() -> None:
+    """ONNX Runtime takes such files, which some quantisers write."""
+    model = _model("a = Abs (x) b = Neg (a) y = Exp (b)")
+    for order in ([2, 0, 1], [2, 1, 0], [1, 2, 0]):
+        nodes = [model.graph.node[place] for place in order]
+        moved = onnx.ModelProto()
+        moved.CopyFrom(model)
+        del moved.graph.node[:]
+        moved.graph.node.extend(nodes)
+        graph = SourceModel(moved).to_graph(1).graph
+        assert [node.origin for node in graph.nodes] == [n.output[0] for n in model.graph.node]
+    del moved.graph.node[:]
+    moved.graph.node.extend(
+        onnx.parser.parse_graph(
+            "g (float[2] x) => (float[2] y) { a = Add (x, b) b = Neg (a) y = Exp (b) }"
+        ).node
+    )
+    _refused(moved, "reads 'b', which no node before it computes")
+
+
 def test_two_opsets_of_one_domain_are_refused() -> None:
     model = _model("y = Abs (x)")
     model.opset_import.add(version=11)

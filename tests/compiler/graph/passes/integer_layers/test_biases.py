@@ -100,21 +100,28 @@ def test_zeros_are_a_bias_in_any_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "scale", "text"),
+    ("values", "scale"),
     [
-        (BIAS, SCALE * SCALE * F32(1.01), "bias scale .* is not the product .* of input scale"),
-        (BIAS, SCALE * SCALE * F32(0.99), "bias scale .* is not the product .* of input scale"),
-        ((BIAS // 64).astype(np.int8), SCALE, "bias is int8; required int32"),
+        (BIAS, SCALE * SCALE * F32(1.01)),
+        (BIAS, SCALE * SCALE * F32(0.99)),
+        ((BIAS // 64).astype(np.int8), SCALE),
     ],
 )
-def test_a_bias_in_other_units_is_none(values: Array, scale: np.float32, text: str) -> None:
+def test_a_bias_in_other_units_is_rounded_to_those_of_the_sum(
+    values: Array, scale: np.float32
+) -> None:
     b = ModelBuilder()
     steps = b.dequantize(b.constant(values.reshape(C, 1, 1)), scale, values.dtype.type(0))
     y = stored(b, b.node("Add", [convolution(b), steps]))
     model = b.build({"x": ("int8", SHAPE)}, y)
-    check_all(model, [y], ["cpu"])
-    with pytest.raises(UnsupportedOperatorError, match=text):
-        compile(model, "vta:tiny")
+    on_cpu, found = (
+        run(compile(model, target), {"x": IMAGE}).outputs[y] for target in ("cpu", "vta:tiny")
+    )
+    np.testing.assert_array_equal(found, on_cpu)
+    apart = np.abs(found.astype(int) - expected(model)[0])
+    assert apart.max() <= 1
+    # A step of the result is some 32 of the sum, half of one of which may be lost.
+    assert np.count_nonzero(apart) <= found.size / 32
 
 
 @pytest.mark.parametrize("factor", [1.0009, 0.9991])
