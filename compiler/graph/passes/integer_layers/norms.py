@@ -20,6 +20,7 @@ from ...operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunctio
 from ...operators.integer.norm import MOST_EPSILON, RowNorm, deviation_steps, wide_steps
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from ...operators.reductions import Reduce, ReduceFunction
+from .image_norms import as_image, image_epsilon, is_uniform, normalised_image
 from .layouts import to_model_order
 from .state import State, UnrecognisedError
 from .values import F32, Array, Integer, Real, identity_order
@@ -215,11 +216,21 @@ def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
     scale = graph.constants[maker.inputs[1]]
     if scale.size != 1 or not (float(scale.reshape(-1)[0]) > 0):
         return False
+    if not all(np.isfinite(each).all() for each in (norm.scale, norm.bias)) or norm.epsilon < 0:
+        return False
+    step = float(scale.reshape(-1)[0])
+    if graph.types[norm.x].elements == channels and _image_epsilon(norm, step) is not None:
+        return True
     if not deviation_steps(channels, about):
         return False
-    finite = all(np.isfinite(each).all() for each in (norm.scale, norm.bias))
-    epsilon = norm.epsilon >= 0 and _epsilon(norm, float(scale.reshape(-1)[0]), channels, about)
-    return bool(finite) and 0 <= epsilon <= MOST_EPSILON
+    return _epsilon(norm, step, channels, about) <= MOST_EPSILON
+
+
+def _image_epsilon(norm: Norm, step: float) -> int | None:
+    """The epsilon where all elements may be normalised as an image; None if they may not."""
+    if not norm.centred or not is_uniform(norm.scale, norm.bias):
+        return None
+    return image_epsilon(norm.epsilon, step, len(norm.scale))
 
 
 def quantize_norm(
@@ -231,6 +242,16 @@ def quantize_norm(
         raise UnrecognisedError("its input is not bytes")
     graph, channels = state.builder, len(norm.scale)
     x = to_model_order(graph, real.tensor, norm.origin)
+    image, path = as_image(graph, x)
+    if graph.types[x].elements == channels > graph.types[image].shape[-1]:
+        small = _image_epsilon(norm, float(real.scale))
+        if small is not None:
+            given = small, zero_point, float(scale) / float(norm.scale[0])
+            name = normalised_image(graph, image, path, given, stem, norm.origin)
+            return Integer(name, identity_order(len(real.tensor.permutation)))
+    about = None if norm.centred else real.zero_point
+    if not deviation_steps(channels, about):
+        raise UnrecognisedError(f"rows of {channels} elements, which are too long")
     step = scale.astype(np.float64) * wide_steps(channels)
     factors = norm.scale.astype(np.float64) / step
     moves = norm.bias.astype(np.float64) / float(scale)
@@ -242,7 +263,6 @@ def quantize_norm(
         graph.constant(f"{stem}/bias", np.rint(moves / factors).astype(np.int32)),
         graph.constant(f"{stem}/scale", factors.astype(F32)),
     )
-    about = None if norm.centred else real.zero_point
     epsilon = _epsilon(norm, float(real.scale), channels, about)
     operator = RowNorm(epsilon, zero_point, about)
     name = graph.node(operator, inputs, stem, norm.origin)

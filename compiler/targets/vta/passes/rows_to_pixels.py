@@ -8,13 +8,14 @@
                                       Multiply, RowNorm, RowSoftmax, Conv2d of 1x1; of what is added
                                       or multiplied, one operand may be no image yet
     RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
+    TensorNorm(x[1, N, C])        ->  the same
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
                                       or beside each other; x[1, C] likewise
     Slice(x[1, N, C])             ->  Reshape(Slice(Reshape(x))), channels of each row
 
-Every step takes away a Dense or RowNorm of several rows or moves a Reshape one node nearer to the
-outputs, so the pass ends.
+Every step takes away a Dense, RowNorm or TensorNorm of several rows, or moves a Reshape one node
+nearer to the outputs, so the pass ends.
 """
 
 from math import prod
@@ -24,6 +25,7 @@ from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.softmax import RowSoftmax
+from ....graph.operators.integer.tensor_norm import TensorNorm
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.rewrite import Rewriter, Rewriting
@@ -74,6 +76,8 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operands = [node.inputs[place] for place in places]
     one_by_one = _is_of_pixels(rewriter, node) and not makes_rows(rewriter, node)
     layers = AnyAdd | AnyMultiply | AnyRequantize | RequantizeAdd | Lookup | RowNorm | RowSoftmax
+    if isinstance(operator, TensorNorm):
+        one_by_one = types[node.output].shape[0] == 1
     if not isinstance(operator, layers) and not one_by_one:
         return None
     before = [shaped(rewriter, name) for name in operands]
@@ -111,7 +115,10 @@ def _is_moved(rewriter: Rewriter, name: str) -> bool:
 
 def _raise(rewriter: Rewriter, node: Node) -> str | None:
     builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
-    if not isinstance(node.operator, RowNorm) or (len(shape) in (2, 4) and shape[0] == 1):
+    if not isinstance(node.operator, RowNorm | TensorNorm):
+        return None
+    alone = shape[0] == 1
+    if (alone and len(shape) in (2, 4)) or (not alone and isinstance(node.operator, TensorNorm)):
         return None
     x, *parameters = node.inputs
     pixels = _image(rewriter, x, (1, 1, prod(shape[:-1]), shape[-1]), node.origin)
