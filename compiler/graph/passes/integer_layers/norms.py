@@ -1,9 +1,13 @@
-"""Normalisations of rows between bytes: where a model's formula is LayerNormalization or RMSNorm.
+"""Normalisations of rows between bytes: where a model's formula is LayerNormalization, RMSNorm or a
+division by the length of a row.
 
     QuantizeLinear((x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) * scale + bias)
     QuantizeLinear(x / sqrt(mean(x ** 2) + epsilon) * scale)
+    QuantizeLinear(x / max(sqrt(sum(x ** 2)), least))
 
-of a dequantised x and constants, over the last dimension, however it divides and squares.  Which
+of a dequantised x and constants, over the last dimension, however it divides and squares; lengths,
+which need no constants, over any.  A least length is at most that of a row of one step, so it never
+counts.  Which
 normalisations these are is decided here alone: all targets compute what this pass leaves.
 """
 
@@ -18,10 +22,11 @@ from ....dtypes import DType
 from ...ir import Graph, Node
 from ...operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
 from ...operators.integer.norm import MOST_EPSILON, RowNorm, deviation_steps, wide_steps
+from ...operators.movement import Expand
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from ...operators.reductions import Reduce, ReduceFunction
 from .image_norms import as_image, image_epsilon, is_uniform, normalised_image
-from .layouts import to_model_order
+from .layouts import permuted
 from .state import State, UnrecognisedError
 from .values import F32, Array, Integer, Real, identity_order
 
@@ -35,7 +40,8 @@ MOST_BIAS = 1 << 30
 class Norm:
     """x: the dequantised tensor.  scale, bias: float32[C].  centred: its mean is taken away.
 
-    origin: of the node that makes the result.
+    origin: of the node that makes the result.  least: of the length of a row that is divided by it.
+    axis: the dimension of x that rows are along.
     """
 
     x: str
@@ -44,6 +50,8 @@ class Norm:
     epsilon: float
     centred: bool
     origin: str
+    least: float = 0.0
+    axis: int = -1
 
 
 @dataclass(slots=True)
@@ -91,17 +99,24 @@ class Formulas:
     def mean(self, name: str) -> str | None:
         """The tensor of which ``name`` is the mean, over the last dimension."""
         divided = self.made(name, B.DIV)
-        if divided is None:
+        found = self.total(divided[0]) if divided is not None else None
+        if divided is None or found is None:
             return None
-        node = self.graph.producer(divided[0])
+        whole, axis = found
+        if axis != self.graph.types[whole].rank - 1:
+            return None
+        return whole if self.number(divided[1]) == self.graph.types[whole].shape[-1] else None
+
+    def total(self, name: str) -> tuple[str, int] | None:
+        """The tensor of which ``name`` is the sum, and over which dimension."""
+        node = self.graph.producer(name)
         if node is None or not isinstance(node.operator, Reduce):
             return None
-        kind = self.graph.types[node.inputs[0]]
-        reduced = Reduce(ReduceFunction.SUM, (kind.rank - 1,), True)
-        if node.operator != reduced or self.number(divided[1]) != kind.shape[-1]:
+        axes = node.operator.axes
+        if len(axes) != 1 or node.operator != Reduce(ReduceFunction.SUM, axes, True):
             return None
         self.used.add(node.output)
-        return node.inputs[0]
+        return node.inputs[0], axes[0]
 
     def square(self, name: str) -> str | None:
         """The tensor of which ``name`` is the square."""
@@ -134,8 +149,39 @@ class Formulas:
             return None
         return v, float(total[1].reshape(-1)[0])
 
+    def length(self, name: str) -> tuple[str, float, int] | None:
+        """``v``, a least length and the dimension of ``v / max(sqrt(sum(v ** 2)), least)``."""
+        divided = self.made(name, B.DIV)
+        if divided is None:
+            return None
+        root, least = divided[1], 0.0
+        node = self.graph.producer(root)
+        if node is not None and isinstance(node.operator, Expand):
+            self.used.add(node.output)
+            root = node.inputs[0]
+        limited = self.with_constant(root, B.MAX)
+        if limited is not None and limited[1].size == 1:
+            root, least = limited[0], float(limited[1].reshape(-1)[0])
+        parts = self.made(root, U.SQRT)
+        squares = self.total(parts[0]) if parts is not None else None
+        if squares is None or self.square(squares[0]) != divided[0]:
+            return None
+        return divided[0], least, squares[1]
+
     def norm(self, name: str) -> Norm | None:
         """The normalisation that ``name`` is."""
+        found = self.length(name)
+        if found is not None:
+            x, least, axis = found
+            size = self.graph.types[name].shape[axis]
+            scale, bias = np.full(size, 1 / np.sqrt(size), F32), np.zeros(size, F32)
+            maker = self.graph.producer(name)
+            origin = maker.origin if maker is not None else name
+            return Norm(x, scale, bias, 0.0, False, origin, least, axis)
+        return self.scaled_norm(name)
+
+    def scaled_norm(self, name: str) -> Norm | None:
+        """As ``norm``, where rows are divided by their deviation."""
         channels, maker = self.graph.types[name].shape[-1:], self.graph.producer(name)
         origin = maker.origin if maker is not None else name
         moved = self.with_constant(name, B.ADD)
@@ -176,7 +222,7 @@ def find_norms(graph: Graph) -> tuple[dict[str, Norm], frozenset[str]]:
         maker = graph.producer(norm.x) if norm is not None else None
         if norm is None or maker is None or not isinstance(maker.operator, DequantizeLinear):
             continue
-        if _fits(graph, maker, norm, kind.shape[-1]):
+        if _fits(graph, maker, norm, len(norm.scale)):
             found[node.inputs[0]] = norm
             passed |= formulas.used
     return found, only_for(graph, found, passed)
@@ -219,6 +265,8 @@ def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
     if not all(np.isfinite(each).all() for each in (norm.scale, norm.bias)) or norm.epsilon < 0:
         return False
     step = float(scale.reshape(-1)[0])
+    if norm.least > step:
+        return False
     if graph.types[norm.x].elements == channels and _image_epsilon(norm, step) is not None:
         return True
     if not deviation_steps(channels, about):
@@ -241,14 +289,18 @@ def quantize_norm(
     if not isinstance(real, Real):
         raise UnrecognisedError("its input is not bytes")
     graph, channels = state.builder, len(norm.scale)
-    x = to_model_order(graph, real.tensor, norm.origin)
+    rank = len(real.tensor.permutation)
+    order = identity_order(rank)
+    if norm.axis not in (-1, rank - 1):
+        order = (*(each for each in order if each != norm.axis), norm.axis)
+    x = permuted(graph, real.tensor, order, norm.origin)
     image, path = as_image(graph, x)
     if graph.types[x].elements == channels > graph.types[image].shape[-1]:
         small = _image_epsilon(norm, float(real.scale))
         if small is not None:
             given = small, zero_point, float(scale) / float(norm.scale[0])
             name = normalised_image(graph, image, path, given, stem, norm.origin)
-            return Integer(name, identity_order(len(real.tensor.permutation)))
+            return Integer(name, order)
     about = None if norm.centred else real.zero_point
     if not deviation_steps(channels, about):
         raise UnrecognisedError(f"rows of {channels} elements, which are too long")
@@ -266,4 +318,4 @@ def quantize_norm(
     epsilon = _epsilon(norm, float(real.scale), channels, about)
     operator = RowNorm(epsilon, zero_point, about)
     name = graph.node(operator, inputs, stem, norm.origin)
-    return Integer(name, identity_order(len(real.tensor.permutation)))
+    return Integer(name, order)
