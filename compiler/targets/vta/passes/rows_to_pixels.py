@@ -12,6 +12,8 @@
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
                                       or beside each other; x[1, C] likewise
+    Multiply(x[1, N, C], y)       ->  Reshape(Multiply(Reshape(x), Reshape(y))), y of one row, or of
+                                      one channel, which is repeated
     Slice(x[1, N, C])             ->  Reshape(Slice(Reshape(x))), channels of each row
 
 Every step takes away a Dense, RowNorm or TensorNorm of several rows, or moves a Reshape one node
@@ -20,7 +22,10 @@ nearer to the outputs, so the pass ends.
 
 from math import prod
 
+import numpy as np
+
 from ....graph.ir import Node
+from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.residual import RequantizeAdd
@@ -173,6 +178,24 @@ def _cut(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(Reshape(operator.shape), (name,), node.output, node.origin)
 
 
+def _multiply(rewriter: Rewriter, node: Node) -> str | None:
+    builder, types = rewriter.builder, rewriter.graph.types
+    shape = types[node.output].shape
+    shapes = [types[name].shape for name in node.inputs]
+    if not isinstance(node.operator, AnyMultiply) or len(shape) != 3 or shape[0] != 1:
+        return None
+    if len(set(shapes)) == 1 or any(len(each) != 3 for each in shapes):
+        return None
+    inputs = [_image(rewriter, name, (1, *types[name].shape), node.origin) for name in node.inputs]
+    for number, (_, _, channels) in enumerate(shapes):
+        if channels < shape[2]:
+            firsts = builder.constant(f"{node.output}/firsts", np.zeros(shape[2], np.int64))
+            given = inputs[number], firsts
+            inputs[number] = builder.node(Gather(3), given, f"{node.output}/alike", node.origin)
+    image = builder.node(node.operator, tuple(inputs), f"{node.output}/image", node.origin)
+    return builder.node(Reshape(shape), (image,), node.output, node.origin)
+
+
 def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -> str:
     """A tensor in another shape; of a constant, one that is known."""
     builder, array = rewriter.builder, rewriter.graph.constants.get(name)
@@ -182,5 +205,6 @@ def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -
 
 
 ROWS_TO_PIXELS = Rewriting(
-    "rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack, _cut, *ROWS_OF_IMAGES)
+    "rows_to_pixels",
+    (_merge, _convolve, _sink, _raise, _look_up, _stack, _cut, _multiply, *ROWS_OF_IMAGES),
 )
