@@ -25,7 +25,7 @@ from ...operators.integer.norm import MOST_EPSILON, RowNorm, deviation_steps, wi
 from ...operators.movement import Expand
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from ...operators.reductions import Reduce, ReduceFunction
-from .image_norms import as_image, image_epsilon, is_uniform, normalised_image
+from .image_norms import image_epsilon, image_of_rows, is_uniform, normalised_image
 from .layouts import permuted
 from .state import State, UnrecognisedError
 from .values import F32, Array, Integer, Real, identity_order
@@ -182,21 +182,30 @@ class Formulas:
 
     def scaled_norm(self, name: str) -> Norm | None:
         """As ``norm``, where rows are divided by their deviation."""
-        channels, maker = self.graph.types[name].shape[-1:], self.graph.producer(name)
+        shape, maker = self.graph.types[name].shape, self.graph.producer(name)
+        channels = shape[-1:]
         origin = maker.origin if maker is not None else name
         moved = self.with_constant(name, B.ADD)
         name, bias = moved or (name, np.zeros(channels, F32))
         scaled = self.with_constant(name, B.MUL)
         name, scale = scaled or (name, np.ones(channels, F32))
         found = self.over_deviation(name)
+        scale, bias = (each.reshape(-1)[:1] if _is_one(each) else each for each in (scale, bias))
         if found is None or any(not _of_channels(each, channels) for each in (scale, bias)):
             return None
         v, epsilon = found
+        if self.graph.types[v].shape != shape:
+            return None
         scale, bias = (np.broadcast_to(each.reshape(-1), channels) for each in (scale, bias))
         less = self.made(v, B.SUB)
         if less is not None and self.mean(less[1]) == less[0]:
             return Norm(less[0], scale, bias, epsilon, True, origin)
         return Norm(v, scale, bias, epsilon, False, origin)
+
+
+def _is_one(array: Array) -> bool:
+    """True if all elements are the same, so that it does not matter which are along rows."""
+    return array.size > 1 and bool((array == array.reshape(-1)[0]).all())
 
 
 def _of_channels(array: Array, channels: tuple[int, ...]) -> bool:
@@ -267,7 +276,7 @@ def _fits(graph: Graph, maker: Node, norm: Norm, channels: int) -> bool:
     step = float(scale.reshape(-1)[0])
     if norm.least > step:
         return False
-    if graph.types[norm.x].elements == channels and _image_epsilon(norm, step) is not None:
+    if _image_epsilon(norm, step) is not None:
         return True
     if not deviation_steps(channels, about):
         return False
@@ -294,13 +303,10 @@ def quantize_norm(
     if norm.axis not in (-1, rank - 1):
         order = (*(each for each in order if each != norm.axis), norm.axis)
     x = permuted(graph, real.tensor, order, norm.origin)
-    image, path = as_image(graph, x)
-    if graph.types[x].elements == channels > graph.types[image].shape[-1]:
-        small = _image_epsilon(norm, float(real.scale))
-        if small is not None:
-            given = small, zero_point, float(scale) / float(norm.scale[0])
-            name = normalised_image(graph, image, path, given, stem, norm.origin)
-            return Integer(name, order)
+    image, small = image_of_rows(graph, x), _image_epsilon(norm, float(real.scale))
+    if image is not None and small is not None:
+        given = small, zero_point, float(scale) / float(norm.scale[0])
+        return Integer(normalised_image(graph, image, given, stem, norm.origin), order)
     about = None if norm.centred else real.zero_point
     if not deviation_steps(channels, about):
         raise UnrecognisedError(f"rows of {channels} elements, which are too long")

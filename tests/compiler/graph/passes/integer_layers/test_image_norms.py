@@ -1,19 +1,30 @@
 """Normalisations of whole images in integers: where they are recognised, and how near they are."""
 
+from collections import Counter
+
 import numpy as np
 import onnx
 import pytest
 
+import dovetail
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.operators.integer.norm import RowNorm
 from dovetail.compiler.graph.operators.integer.tensor_norm import MOST_ELEMENTS, TensorNorm
 from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
+from dovetail.compiler.options import CompileOptions
+from dovetail.runtime.session import run as run_module
 
 from .models import F32, Array, ModelBuilder, integer_graph, reference
 
 
-def _model(shape: tuple[int, ...], epsilon: float = 1e-5, gain: float = 1.0) -> onnx.ModelProto:
-    """An image as one row, normalised, and as an image again; all of it between bytes."""
+def _model(
+    shape: tuple[int, ...], epsilon: float = 1e-5, gain: float = 1.0, groups: int = 1
+) -> onnx.ModelProto:
+    """An image as some rows, normalised, and as an image again; all of it between bytes.
+
+    groups: these are rows, of channels that a layer makes.
+    """
     b = ModelBuilder()
 
     def again(name: str, scale: float, zero_point: int) -> str:
@@ -24,8 +35,10 @@ def _model(shape: tuple[int, ...], epsilon: float = 1e-5, gain: float = 1.0) -> 
         return b.node("Reshape", [name, b.constant(np.array(sizes))])
 
     v = b.dequantize("x", 0.03, np.int8(5))
-    v = again(moved(v, (shape[0], 1, -1)), 0.03, 5)
-    given = [v, b.constant(np.full(1, gain, F32)), b.constant(np.zeros(1, F32))]
+    if groups > 1:
+        v = again(b.node("MaxPool", [v], kernel_shape=[1, 1]), 0.03, 5)
+    v = again(moved(v, (shape[0], groups, -1)), 0.03, 5)
+    given = [v, b.constant(np.full(groups, gain, F32)), b.constant(np.zeros(groups, F32))]
     v = again(b.node("InstanceNormalization", given, epsilon=epsilon), 0.04, -3)
     return b.build({"x": ("int8", shape)}, b.quantize(moved(v, shape), 0.04, np.int8(-3)), opset=17)
 
@@ -57,6 +70,30 @@ def test_the_expanded_graph_has_the_same_bytes(spread: float) -> None:
     graph = integer_graph(_model(x.shape, gain=1.5))
     wanted, found = (run(g, {"x": x})[g.outputs[0]] for g in (graph, ExpandIntegers().run(graph)))
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_groups_of_channels_are_images_of_their_own() -> None:
+    """Nothing of them is moved, and the accelerator normalises blocks of channels."""
+    model = _model((1, 32, 4, 3), groups=2)
+    graph = integer_graph(model)
+    kinds = Counter(type(node.operator).__name__ for node in graph.nodes)
+    assert (kinds["Slice"], kinds["TensorNorm"], kinds["Concatenate"]) == (2, 2, 1)
+    x = _image(20, (1, 32, 4, 3))
+    x[:, 16:] //= 3
+    wanted = reference(model, {"x": x})
+    apart = np.abs(run(graph, {"x": x})[graph.outputs[0]].astype(int) - wanted)
+    assert apart.max() <= 1
+    assert np.count_nonzero(apart) <= 0.003 * x.size
+    module = dovetail.compile(model, "vta:tiny", options=CompileOptions(effort=0))
+    assert len(module.parts) == 1
+    (found,) = run_module(module, {"x": x}, "sim").outputs.values()
+    np.testing.assert_array_equal(found, run(graph, {"x": x})[graph.outputs[0]])
+
+
+@pytest.mark.parametrize(("shape", "groups"), [((1, 8, 4, 4), 8), ((1, 24, 4, 4), 3)])
+def test_groups_that_fill_no_blocks_are_rows(shape: tuple[int, ...], groups: int) -> None:
+    graph = integer_graph(_model(shape, groups=groups))
+    assert RowNorm in {type(node.operator) for node in graph.nodes}
 
 
 def test_an_image_is_normalised_where_its_channels_are() -> None:
