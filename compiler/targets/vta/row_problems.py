@@ -31,6 +31,9 @@ ROW_PARTS = 4
 STRIP_PARTS = 8
 """As ``ROW_PARTS``, in a strip: PAR holds the parameters of other layers too."""
 
+IMAGE_WORDS = 12
+"""Words of PAR that the normalisation of an image takes."""
+
 NEEDS = {
     RowSoftmax: "softmax needs",
     RowNorm: "normalisations need",
@@ -76,7 +79,8 @@ def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | N
             words = -(-graph.types[node.inputs[0]].shape[-1] // lanes)
             return _par_problem(where, words, "scales and biases of channels", row_words)
         case TensorNorm():
-            return _image_problem(graph, node, lanes)
+            found = _par_problem(where, IMAGE_WORDS, "sums of an image", row_words)
+            return _image_problem(graph, node, lanes) or found
         case ScaledSum():
             return _sum_problem(graph, node, row_words)
         case RequantizeAdd():

@@ -86,6 +86,7 @@ def test_rows_of_any_shape_become_pixels() -> None:
     [
         ((1, 6, 6, 16), 32, 128, None),
         ((1, 6, 6, 16), 0, 128, "no row_parameters, which normalisations need"),
+        ((1, 6, 6, 16), 24, 128, "par scratchpad: 12 words required .*, 11 available"),
         ((1, 6, 6, 12), 32, 128, "an image of 12 channels; required whole blocks of 16"),
         ((1, 6, 6, 16), 32, 127, "act scratchpad: 128 words required .*, 127 available"),
     ],
