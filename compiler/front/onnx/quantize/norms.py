@@ -45,6 +45,8 @@ def find_norms(model: FloatModel, shapes: Shapes) -> tuple[Norm, ...]:
             norm = _whole(model, shapes, node)
         elif node.kind == "Sqrt":
             norm = _Match(model, shapes).around(node)
+        elif node.kind == "LpNormalization" and node.integer("p", 2) == 2:
+            norm = Norm(node.inputs[0], node.outputs[0], (node,))
         elif node.kind == "ReduceL2":
             norm = _Match(model, shapes).by_length(node)
         if norm is not None:

@@ -20,7 +20,7 @@ from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
 from ...ir import Graph, Node
-from ...operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
+from ...operators.elementwise import Binary, BinaryFunction, Unary, UnaryFunction, Where
 from ...operators.integer.norm import MOST_EPSILON, RowNorm, deviation_steps, wide_steps
 from ...operators.movement import Expand
 from ...operators.quantization import DequantizeLinear, QuantizeLinear
@@ -150,7 +150,10 @@ class Formulas:
         return v, float(total[1].reshape(-1)[0])
 
     def length(self, name: str) -> tuple[str, float, int] | None:
-        """``v``, a least length and the dimension of ``v / max(sqrt(sum(v ** 2)), least)``."""
+        """``v``, a least length and the dimension of ``v / max(sqrt(sum(v ** 2)), least)``.
+
+        Or of ``v / where(sqrt(sum(v ** 2)) == 0, 1, sqrt(sum(v ** 2)))``, as LpNormalization.
+        """
         divided = self.made(name, B.DIV)
         if divided is None:
             return None
@@ -159,6 +162,14 @@ class Formulas:
         if node is not None and isinstance(node.operator, Expand):
             self.used.add(node.output)
             root = node.inputs[0]
+        if node is not None and isinstance(node.operator, Where):
+            condition, one, root = node.inputs
+            equal = self.made(condition, B.EQ)
+            if equal is None or equal[0] != root or self.number(equal[1]) != 0:
+                return None
+            if self.number(one) != 1:
+                return None
+            self.used.add(node.output)
         limited = self.with_constant(root, B.MAX)
         if limited is not None and limited[1].size == 1:
             root, least = limited[0], float(limited[1].reshape(-1)[0])

@@ -199,6 +199,8 @@ def test_nothing_is_quantised_within_a_normalisation(
 def test_rows_over_their_lengths_are_bytes_where_nothing_else_reads_the_lengths() -> None:
     model = read_model(model_of([*EMBEDDING, *LENGTH], "n"))
     (norm,) = find_norms(model, {"x": (1, ROWS, 8)})
+    single = read_model(model_of([*EMBEDDING, node("LpNormalization", "x", "n")], "n"))
+    assert [(each.x, each.y) for each in find_norms(single, {})] == [("x", "n")]
     assert (norm.x, norm.y, norm.between) == ("x", "n", {"length", "least"})
     for shown in norm.between:
         assert not find_norms(read_model(model_of([*EMBEDDING, *LENGTH], "n", shown)), {})

@@ -196,9 +196,13 @@ def test_other_operators_are_no_normalisation(place: str, change: str) -> None:
 
 
 def _divided_by_length(x: Array, least: float | None, axis: int = -1) -> onnx.ModelProto:
-    """Rows over their lengths, of at least ``least``, repeated as torch does, if there is one."""
+    """Rows over their lengths, of at least ``least``, repeated as torch does, if there is one; with
+    0 by LpNormalization.
+    """
     b = ModelBuilder()
     v = b.dequantize("x", 0.03, np.int8(5))
+    if least == 0:
+        return _built(b, b.node("LpNormalization", [v], axis=axis), x)
     length = b.node("ReduceL2", [v], axes=[axis])
     if least is not None:
         length = b.node("Clip", [length, b.constant(F32(least))])
@@ -206,7 +210,9 @@ def _divided_by_length(x: Array, least: float | None, axis: int = -1) -> onnx.Mo
     return _built(b, b.node("Div", [v, length]), x)
 
 
-@pytest.mark.parametrize(("least", "axis"), [(None, -1), (1e-12, -1), (0.03, 1), (1e-12, 2)])
+@pytest.mark.parametrize(
+    ("least", "axis"), [(None, -1), (1e-12, -1), (0.03, 1), (1e-12, 2), (0, 1)]
+)
 def test_rows_over_their_lengths_are_normalised(least: float | None, axis: int) -> None:
     x = _rows(30)
     x[0, :2] = [[5], [6]]
