@@ -55,7 +55,7 @@ class Image:
 
 
 def image_of_rows(graph: GraphBuilder, rows: str) -> Image | None:
-    """The image that the rows of a batch of one are made of; None where they are no such rows."""
+    """The image that the rows of a batch of one are made of; None of others."""
     makers, name, moves = {node.output: node for node in graph.nodes}, rows, list[Node]()
     while (maker := makers.get(name)) and isinstance(maker.operator, Reshape | Transpose):
         moves.insert(0, maker)
