@@ -24,10 +24,11 @@ from ..graph.operators.integer.products import Conv2d, ConvTranspose2d, Dense, R
 from ..graph.operators.integer.residual import RequantizeAdd
 from ..graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ..graph.operators.integer.softmax import RowSoftmax
+from ..graph.operators.integer.tensor_norm import TensorNorm
 from ..graph.operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
 from ..graph.operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ..graph.operators.movement import Concatenate, Expand, Reshape, Slice, Transpose
-from .rows import NONE, requantized_with, row_norm, row_softmax, scaled_sum
+from .rows import NONE, requantized_with, row_norm, row_softmax, scaled_sum, tensor_norm
 from .symbol_sums import largest, linear, multiplied, requantized
 from .symbols import (
     BYTES,
@@ -128,6 +129,8 @@ def _results(graph: Graph, node: Node, known: Mapping[str, Symbols]) -> tuple[Sy
         case RowNorm():
             given = (constant(number) for number in range(1, len(node.inputs)))
             return (row_norm(operator, x, *given),)
+        case TensorNorm():
+            return (tensor_norm(operator, x),)
         case ScalesOfWords():
             words = words_of(x.moved(lambda each: each.reshape(-1, 8 * operator.lanes)))
             apart = words[:, operator.lanes :].reshape(-1, operator.pixels, operator.lanes)

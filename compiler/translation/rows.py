@@ -4,10 +4,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from ..graph.operators.integer.norm import RowNorm
+from ..graph.operators.integer.norm import WIDE_SHIFT, RowNorm
 from ..graph.operators.integer.residual import RequantizeAdd
 from ..graph.operators.integer.scaled_sum import FRACTION_BITS, ScaledSum
 from ..graph.operators.integer.softmax import RowSoftmax, exponential_table
+from ..graph.operators.integer.tensor_norm import NormSteps, TensorNorm
 from .symbol_sums import largest, requantized
 from .symbols import Array, Parameters, Symbols, apply_table, balanced, digest, function, integers
 
@@ -19,6 +20,7 @@ __all__ = [
     "row_norm",
     "row_softmax",
     "scaled_sum",
+    "tensor_norm",
     "widened",
 ]
 
@@ -42,9 +44,13 @@ def _named(name: str, scale: Array, total: Array) -> Array:
 
 
 def widened(values: Array, bias: Array, scale: Array, zero_point: int = 0) -> Symbols:
-    """Results of REQUANTIZE from integers with the rounding WIDE; bias, scale: words of PAR."""
+    """Results of REQUANTIZE from integers with the rounding WIDE; bias, scale: words of PAR.
+
+    A scale of 0 makes 0.
+    """
     bits = np.ascontiguousarray(scale).view(np.int32)
-    return integers(function(digest("wide", zero_point), balanced(values + bias), bits))
+    found = function(digest("wide", zero_point), balanced(values + bias), bits)
+    return integers(np.where(bits == 0, zero_point, found))
 
 
 def requantized_with(step: RequantizeAdd, x: Symbols, scale: Array, r: Symbols) -> Symbols:
@@ -103,3 +109,31 @@ def row_norm(
     over = over_root(factor, total, step.shift)
     normalised = widened(values, moved, over)
     return requantized(normalised, Parameters(bias, scale), step.zero_point, -128, 127)
+
+
+def tensor_norm(step: TensorNorm, x: Symbols) -> Symbols:
+    """Sums of an image and of its squares, in parts, and a scale over the root of the variance."""
+    steps = NormSteps(x.values[0].size)
+    rows = x.values.reshape(len(x.values), -1)
+    less = balanced(-rows.sum(axis=1, keepdims=True))
+    squares = balanced(-balanced(rows * rows).sum(axis=1, keepdims=True))
+    of_sums, of_mean, of_parts, one = (
+        np.full(1, each, np.float32)
+        for each in (steps.sum_scale, -steps.mean_scale, 1 / steps.part, 1)
+    )
+    a = widened(np.zeros_like(squares), squares, of_parts).values
+    rest = widened(balanced(a * -steps.part), squares, one).values
+    scaled = widened(np.zeros_like(less), less, of_sums).values
+    m = widened(scaled, NONE, of_mean).values
+    w = widened(balanced(m * (steps.mean // 2)), less, of_sums).values
+    per_part, per_rest = (
+        widened(np.zeros(1, np.int64), np.full(1, -number, np.int32), one).values
+        for number in (steps.factor * steps.part, steps.factor)
+    )
+    terms = (balanced(pair[0] * pair[1]) for pair in ((per_part, a), (per_rest, rest), (w, m)))
+    total = balanced(np.sum(list(terms), axis=0) + step.epsilon)
+    over = over_root(np.full(total.shape, step.scale, np.float32), total, WIDE_SHIFT)
+    word = Parameters(less.astype(np.int32), over, made=True)
+    values = integers(balanced(rows * steps.elements))
+    found = requantized(values, word, step.zero_point, -128, 127)
+    return found.moved(lambda each: each.reshape(x.values.shape))

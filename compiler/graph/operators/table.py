@@ -28,6 +28,7 @@ from .integer import (
     residual,
     scaled_sum,
     softmax,
+    tensor_norm,
     values,
 )
 from .integer import windows as integer_windows
@@ -54,6 +55,7 @@ INTEGER: tuple[type[TensorOperator], ...] = (
     values.Multiply,
     values.Requantize,
     norm.RowNorm,
+    tensor_norm.TensorNorm,
     softmax.RowSoftmax,
     residual.RequantizeAdd,
     scaled_sum.ScaledSum,

@@ -14,6 +14,7 @@ from ...graph.operators.integer.norm import RowNorm
 from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...graph.operators.integer.softmax import RowSoftmax
+from ...graph.operators.integer.tensor_norm import TensorNorm
 from ...graph.operators.integer.values import Add, Lookup, Multiply, Softmax
 from ...graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ...graph.operators.movement import Concatenate, Reshape, Slice, Transpose
@@ -39,7 +40,7 @@ __all__ = [
 ON_ACCELERATOR = (
     *(Conv2d, RowProducts, AnyRequantize, AnyAdd, AnyMultiply),
     *(MaxPool2d, AveragePool2d, Upsample2d, Lookup, RowNorm, RowSoftmax),
-    *(ScaledSum, ScalesOfWords),
+    *(TensorNorm, ScaledSum, ScalesOfWords),
 )
 """Operators that layers are made of."""
 
@@ -54,6 +55,9 @@ MOST_WORDS = 4096
 
 SUMS = (Conv2d, RowProducts)
 """Operators that the matrix core sums up."""
+
+MARGIN = 1
+"""Pixels around a tensor that is all on chip, for those that read it with padding."""
 
 MASK_VALUES = 2
 """Different bytes in a constant that is a mask, at most."""
@@ -141,6 +145,8 @@ def _window_problem(
     block of channels in WGT; None if they are, or there is none.
     """
     match node.operator:
+        case TensorNorm():
+            return _whole_problem(graph, node, lanes, act)
         case MaxPool2d(kernel=(height, width)) | AveragePool2d(kernel=(height, width)):
             memory, depth, words = "act", act, height * width + 1
         case Conv2d() as conv:
@@ -159,6 +165,22 @@ def _window_problem(
         f"node {node.origin!r}: {memory} scratchpad: {words} words required for a window of "
         f"{height}x{width} pixels, {depth} available; use a configuration with a deeper "
         f"{memory.upper()}"
+    )
+
+
+def _whole_problem(graph: Graph, node: Node, lanes: int, act: int) -> str | None:
+    """Why an image and its result, with padding, are not in ACT at a time; None if they are."""
+    size = image_size(graph.types[node.output].shape)
+    if size is None:
+        return None
+    height, width, channels = size
+    words = 2 * -(-channels // lanes) * (height + 2 * MARGIN) * (width + 2 * MARGIN)
+    if words <= act:
+        return None
+    return (
+        f"node {node.origin!r}: act scratchpad: {words} words required for an image of "
+        f"{height}x{width} pixels and its normalisation, {act} available; use a configuration with "
+        "a deeper ACT"
     )
 
 

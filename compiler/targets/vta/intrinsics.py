@@ -87,6 +87,8 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
     raised = (_wide(source) + FIRST) * (_wide(other) + SECOND)
     product = _vector_program("vector.product", raised, source, other)
     factor = _vector_program("vector.factor", _wide(source) * FIRST, source)
+    low = Cast(DType.INT32, Cast(DType.INT16, sums[LANE]))
+    low_factor = _vector_program("vector.low_factor", low * FIRST, sums)
     bias = Buffer("bias", (lanes,), DType.INT32, Scope.PAR)
     scale = Buffer("scale", (lanes,), DType.FLOAT32, Scope.PAR)
 
@@ -104,6 +106,8 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
         taps,
     )
     squares = row("vector.squares", sums[COLUMN] * others[COLUMN], negated, sums, others)
+    byte, second = (Cast(DType.INT32, each[COLUMN]) for each in (source, other))
+    byte_squares = row("vector.byte_squares", byte * second, negated, source, other)
     weighted = sums[COLUMN] * Cast(DType.INT32, taps[COLUMN])
     over = row(
         "vector.over",
@@ -131,11 +135,13 @@ def intrinsics(lanes: int) -> tuple[Intrinsic, ...]:
         Intrinsic(pair, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(product, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(factor, Unit.VECTOR, multiplied, folds[:1], *vector),
+        Intrinsic(low_factor, Unit.VECTOR, multiplied, folds[:1], *vector),
         Intrinsic(largest, Unit.VECTOR, {}, folds[2:], *vector),
         Intrinsic(less, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(some, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(over, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(squares, Unit.VECTOR, {}, folds[1:2], True, VECTOR_LEVELS - 1, vector_of),
+        Intrinsic(byte_squares, Unit.VECTOR, {}, folds[1:2], True, VECTOR_LEVELS - 1, vector_of),
         Intrinsic(first, Unit.VECTOR, {}, folds[1:2], *vector),
         Intrinsic(root, Unit.VECTOR, {}, folds[1:2], True, VECTOR_LEVELS - 1, vector_of),
     )

@@ -24,6 +24,7 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
+from .layers.tensor_norm import DIGITS
 from .long_moves import moves
 from .plan import Plan
 from .read_nests import BYTE, HIGH, LOW
@@ -167,7 +168,7 @@ class LayerBuilder:
         not are in one piece.
         """
         bases, output = run.bases, run.layer.output.name
-        bases["acc"] = bases[KEPT] = bases[WIDE] = 0
+        bases["acc"] = bases[KEPT] = bases[WIDE] = bases[DIGITS] = 0
         if run.layer.given is not None:
             bases[WIDE] = self._behind_sums(run.layer)
         self._tiles += 1

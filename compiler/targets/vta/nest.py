@@ -121,10 +121,11 @@ class Product:
 
 @frozen
 class Scaled:
-    """``ref * factor``, exact in int32."""
+    """``ref * factor``, exact in int32; is_low: of the element's lowest 16 bits, signed."""
 
     ref: Ref
     factor: int
+    is_low: bool = False
 
     def __str__(self) -> str:
         return f"{self.ref} * {self.factor}"
@@ -310,6 +311,12 @@ class Kernel:
     def by_rows(self) -> bool:
         """True if a tile must have all channels of its rows."""
         return any(nest.makes_row or nest.sums_terms for nest in self.nests)
+
+    @property
+    def by_images(self) -> bool:
+        """True if all of a result is one tile: a number of a row is of all pixels."""
+        rows = (nest for nest in self.nests if nest.makes_row)
+        return any(nest.reduction & {"ky", "kx"} for nest in rows)
 
     @property
     def refs(self) -> dict[str, Ref]:

@@ -88,7 +88,9 @@ def _with_words(nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
     for nest in reversed(nests):
         finish = nest.finish
         if isinstance(finish, RowFinish) and nest.name in beside:
-            finish = replace(finish, **beside[nest.name])  # type: ignore[arg-type]
+            lane = nest.target.indices[-1]
+            own = {k: Ref(r.buffer, (*r.indices[:-1], lane)) for k, r in beside[nest.name].items()}
+            finish = replace(finish, **own)  # type: ignore[arg-type]
         if finish is not None and finish.bias is not None and finish.scale is not None:
             bias, scale = finish.bias, finish.scale
             if scale.buffer.name in made:

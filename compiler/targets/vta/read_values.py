@@ -178,6 +178,12 @@ class Values:
         match expr:
             case Load() | Cast(DType.INT32, Load()):
                 return self.operand(expr)
+            case Binary(
+                BinaryFunction.MUL,
+                Cast(DType.INT32, Cast(DType.INT16, Load() as a)),
+                Constant(value=factor),
+            ):
+                return Scaled(self.operand(a), int(factor), is_low=True)
             case Binary(BinaryFunction.MUL, a, Constant(value=factor)):
                 return Scaled(self.operand(a), int(factor))
             case Binary(BinaryFunction.MUL, a, b):

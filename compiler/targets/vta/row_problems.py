@@ -9,6 +9,7 @@ from ...graph.operators.integer.products import Conv2d, RowProducts
 from ...graph.operators.integer.residual import RequantizeAdd
 from ...graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...graph.operators.integer.softmax import RowSoftmax
+from ...graph.operators.integer.tensor_norm import TensorNorm
 from ...graph.operators.integer.values import Add, Lookup, Requantize
 from ...graph.operators.integer.windows import Upsample2d
 from ...graph.operators.movement import Reshape
@@ -30,9 +31,13 @@ ROW_PARTS = 4
 STRIP_PARTS = 8
 """As ``ROW_PARTS``, in a strip: PAR holds the parameters of other layers too."""
 
+IMAGE_WORDS = 12
+"""Words of PAR that the normalisation of an image takes."""
+
 NEEDS = {
     RowSoftmax: "softmax needs",
     RowNorm: "normalisations need",
+    TensorNorm: "normalisations need",
     ScaledSum: "scaled sums need",
     RequantizeAdd: "sums with a tensor that is not requantised need",
 }
@@ -73,6 +78,9 @@ def row_problem(graph: Graph, node: Node, lanes: int, row_words: int) -> str | N
         case RowNorm():
             words = -(-graph.types[node.inputs[0]].shape[-1] // lanes)
             return _par_problem(where, words, "scales and biases of channels", row_words)
+        case TensorNorm():
+            found = _par_problem(where, IMAGE_WORDS, "sums of an image", row_words)
+            return _image_problem(graph, node, lanes) or found
         case ScaledSum():
             return _sum_problem(graph, node, row_words)
         case RequantizeAdd():
@@ -153,6 +161,16 @@ def _sum_problem(graph: Graph, node: Node, row_words: int) -> str | None:
         return f"{where}: sums of {channels} channels; required whole blocks of {lanes}"
     words = graph.types[node.inputs[1]].elements // lanes
     return _par_problem(where, words, "factors", row_words)
+
+
+def _image_problem(graph: Graph, node: Node, lanes: int) -> str | None:
+    channels = graph.types[node.output].shape[-1]
+    if channels % lanes == 0:
+        return None
+    return (
+        f"node {node.origin!r}: normalises all of an image of {channels} channels; required whole "
+        f"blocks of {lanes}"
+    )
 
 
 def _residual_problem(graph: Graph, node: Node) -> str | None:

@@ -232,6 +232,8 @@ def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain 
     rows, pixels = divisors(extents["y"]), extents["y"] * extents["x"]
     if grain.planes and not kernel.by_rows and (pixels <= limits.acc_words or not has_sums):
         rows, columns = [extents["y"]], [extents["x"]]
+    if kernel.by_images:
+        rows, columns = [extents["y"]], [extents["x"]]
     sizes = _tile(extents, reduced, limits, (blocks, rows, columns), grain, has_sums=has_sums)
     outer = ("y", "x", "c") if grain.by_rows else AXES
     return Tiling(sizes, outer, depth, apart=kernel.apart)

@@ -199,6 +199,10 @@ def _sizes(
         if "acc" in refs and kernel.sum_words * prod(sizes) > config.bank_words(Memory.ACC):
             continue
         rows = prod(sizes[1:])
+        if kernel.by_images:
+            if rows == extents["y"] * extents["x"] and sizes[0] == extents["c"]:
+                yield dict(zip(AXES, sizes, strict=True))
+            continue
         if kernel.by_rows and (sizes[0] < extents["c"] or ROW_PARTS * rows > config.par_depth):
             continue
         if most and sizes[0] * parts.get("k", 1) * taps > most:

@@ -207,7 +207,7 @@ def _values(value: Value, meaning: Value, *, raises: bool = False) -> dict[str, 
             if value.left_offset and not (meaning.left_offset or raises):
                 raise _MismatchError(f"it adds {value.left_offset} to {a}")
             return _values(a, c) | _values(b, d)
-        case Scaled(ref=a), Scaled(ref=c):
+        case Scaled(ref=a, is_low=low), Scaled(ref=c, is_low=wanted) if low == wanted:
             return _values(a, c)
         case Total(left=a, right=b), Total(left=c, right=d):
             return _values(a, c) | _values(b, d)

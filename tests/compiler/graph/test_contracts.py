@@ -27,6 +27,7 @@ from dovetail.compiler.graph.operators.integer.fixed_point import (
 from dovetail.compiler.graph.operators.integer.norm import MOST_EPSILON, RowNorm
 from dovetail.compiler.graph.operators.integer.residual import RequantizeAdd
 from dovetail.compiler.graph.operators.integer.scaled_sum import ScaledSum
+from dovetail.compiler.graph.operators.integer.tensor_norm import TensorNorm
 from dovetail.compiler.graph.operators.integer.values import Multiply, Softmax, WeightedAdd
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, Pad
 from dovetail.compiler.graph.operators.movement import Concatenate, Transpose
@@ -216,6 +217,7 @@ def test_attributes_that_mean_nothing_are_refused(make: Callable[[], object], me
 CONSTRUCTED: dict[type, TensorOperator] = {
     **{type(operator): operator for operator, _ in INTEGER_CASES},
     RowNorm: RowNorm(3, 4, 5, 0.5),
+    TensorNorm: TensorNorm(3, 4, 0.5),
     AveragePool2d: AveragePool2d((2, 2), (1, 1), 0, 0, 0.5),
 }
 INT8 = ((-128, 127), (-129, 128), "-128")
@@ -265,6 +267,9 @@ MULTIPLIER = (1 << 31) - 1
         (RowNorm, "shift", (0, 31), (-1, 32), "a shift"),
         (RowNorm, "share", (0.0,), (-0.1,), "a share"),
         (RowNorm, "zero_point about", *INT8),
+        (TensorNorm, "epsilon", (0, MOST_EPSILON), (-1, MOST_EPSILON + 1), "an epsilon"),
+        (TensorNorm, "zero_point", *INT8),
+        (TensorNorm, "scale", (1e-37,), (0.0, 1e-39, np.inf, np.nan), "a positive scale"),
         (AveragePool2d, "start", ((0, 0),), ((-1, 0), (0, -1)), "a first window"),
         (AveragePool2d, "size", ((1, 1), None), ((0, 1), (1, 0)), "a size"),
         (AveragePool2d, "kernel", ((1, 1),), ((0, 1), (1, 0)), "a kernel"),

@@ -1,4 +1,5 @@
-"""Normalisations of rows: LayerNormalization, RMSNorm, and the nodes that exporters write for them.
+"""Normalisations of rows: LayerNormalization, RMSNorm, and the nodes that exporters write for them;
+divisions by the lengths of rows.
 
 What is between is not quantised: squares of int8 and their means have too few steps.
 """
@@ -36,7 +37,7 @@ class Norm:
 
 
 def find_norms(model: FloatModel, shapes: Shapes) -> tuple[Norm, ...]:
-    """All over the last dimension, with constant gains and biases."""
+    """All over the last dimension, with constant gains and biases, and lengths over any."""
     found = []
     for node in model.nodes:
         norm = None
@@ -44,6 +45,10 @@ def find_norms(model: FloatModel, shapes: Shapes) -> tuple[Norm, ...]:
             norm = _whole(model, shapes, node)
         elif node.kind == "Sqrt":
             norm = _Match(model, shapes).around(node)
+        elif node.kind == "LpNormalization" and node.integer("p", 2) == 2:
+            norm = Norm(node.inputs[0], node.outputs[0], (node,))
+        elif node.kind == "ReduceL2":
+            norm = _Match(model, shapes).by_length(node)
         if norm is not None:
             found.append(norm)
     return tuple(found)
@@ -81,6 +86,25 @@ class _Match:
         x = less[1].inputs[0] if less else d
         nodes = (*less, square, mean, add, root, *quotient, *self._gains(quotient[-1]))
         return self._closed(Norm(x, nodes[-1].outputs[0], nodes))
+
+    def by_length(self, length: OnnxNode) -> Norm | None:
+        """A tensor over its length, perhaps limited below, and repeated."""
+        nodes, limits = [length], self.model.constants
+        for kind in ("Clip", "Max", "Expand"):
+            after = self.model.only_reader(nodes[-1].outputs[0])
+            if (
+                after is not None
+                and after.kind == kind
+                and set(after.inputs[1:]) - {""} <= set(limits)
+            ):
+                nodes.append(after)
+        quotient = self.model.only_reader(nodes[-1].outputs[0])
+        if not length.integer("keepdims", 1) or quotient is None or quotient.kind != "Div":
+            return None
+        if quotient.inputs != (length.inputs[0], nodes[-1].outputs[0]):
+            return None
+        nodes.append(quotient)
+        return self._closed(Norm(length.inputs[0], quotient.outputs[0], tuple(nodes)))
 
     def _closed(self, norm: Norm) -> Norm | None:
         """The normalisation, if nothing else reads what is between."""

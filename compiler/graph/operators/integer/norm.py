@@ -14,7 +14,14 @@ from ...types import TensorType
 from ..protocol import Array, Opaque, require, require_inputs
 from .rules import F32, check, is_int8, require_bytes
 
-__all__ = ["MOST_EPSILON", "MOST_SHIFT", "RowNorm", "deviation_steps", "wide_steps"]
+__all__ = [
+    "MOST_EPSILON",
+    "MOST_SHIFT",
+    "WIDE_SHIFT",
+    "RowNorm",
+    "deviation_steps",
+    "wide_steps",
+]
 
 MOST_EPSILON = (1 << 23) - 1
 """Largest number that may be added to a sum of squares: an immediate of the accelerator."""

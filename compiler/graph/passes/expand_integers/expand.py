@@ -36,12 +36,13 @@ from ...operators.integer.products import Conv2d, Dense, RowProducts
 from ...operators.integer.residual import RequantizeAdd
 from ...operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ...operators.integer.softmax import RowSoftmax
+from ...operators.integer.tensor_norm import TensorNorm
 from ...operators.integer.values import Add, Lookup, Multiply, Requantize, Softmax, WeightedAdd
 from ...operators.integer.windows import AveragePool2d, MaxPool2d, Pad, Upsample2d
 from ...operators.movement import Concatenate, Reshape, Slice, Transpose
 from ...operators.table import INTEGER
 from .fixed_point import average, pair, requantize, requantize_real, weighted
-from .norm import row_norm
+from .norm import row_norm, tensor_norm
 from .products import conv2d, dense, largest_sum, row_products
 from .raised_bytes import F32, RAISE, RaisedBytes
 from .ratios import add, multiply
@@ -172,6 +173,9 @@ class _Expanding:
                 x, *parameters = node.inputs
                 given = (self.graph.constants[name] for name in parameters)
                 self.plain[node.output] = row_norm(self.new, self.tensor(x), operator, *given)
+            case TensorNorm():
+                x = self.tensor(node.inputs[0])
+                self.plain[node.output] = tensor_norm(self.new, x, operator)
             case RowSoftmax():
                 self.plain[node.output] = row_softmax(
                     self.new, self.tensor(node.inputs[0]), operator

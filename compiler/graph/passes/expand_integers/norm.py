@@ -1,4 +1,4 @@
-"""Normalisations of rows of bytes: sums of integers, and a scale over their root."""
+"""Normalisations of rows and images of bytes: sums of integers, and a scale over their root."""
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from ....dtypes import DType
 from ...ir import Array
 from ...operators.elementwise import BinaryFunction, Bitcast
 from ...operators.indexing import Gather
-from ...operators.integer.norm import RowNorm
+from ...operators.integer.norm import WIDE_SHIFT, RowNorm
+from ...operators.integer.tensor_norm import NormSteps, TensorNorm
 from ...operators.movement import Reshape
 from ...operators.reductions import Reduce, ReduceFunction
 from .raised_bytes import RaisedBytes
 
-__all__ = ["row_norm"]
+__all__ = ["row_norm", "tensor_norm"]
 
 B = BinaryFunction
 MANTISSA_BITS, FLOAT64_BITS, FLOAT64_BIAS = 23, 52, 1023
@@ -59,6 +60,38 @@ def row_norm(
     result = new.binary(B.MUL, moved, new.constant(scale))
     bytes_ = new.saturated(result, operator.zero_point, -128, 127)
     return new.emit(Reshape(kind.shape), bytes_)
+
+
+def tensor_norm(new: RaisedBytes, x: str, operator: TensorNorm) -> str:
+    """``TensorNorm`` of raised bytes, raised."""
+    kind = new.builder.types[x]
+    count, steps = kind.shape[0], NormSteps(kind.elements // kind.shape[0])
+    wide = new.centred(new.emit(Reshape((count, steps.elements)), x), 0, DType.INT32)
+
+    def less(values: str) -> str:
+        total = new.emit(Reduce(ReduceFunction.SUM, (1,), True), values)
+        return new.binary(B.MUL, total, -1)
+
+    def scaled(value: str, scale: np.float32) -> str:
+        real = new.binary(B.MUL, new.cast(value, DType.FLOAT32), scale)
+        return new.cast(new.rounded(real, 0, -WIDE_LIMIT, WIDE_LIMIT), DType.INT32)
+
+    def times(value: str, factor: int) -> str:
+        return new.binary(B.MUL, value, factor)
+
+    sums, squares = less(wide), less(new.binary(B.MUL, wide, wide))
+    one, part, factor = np.float32(1), steps.part, -steps.factor
+    a = scaled(squares, np.float32(1 / part))
+    rest = scaled(new.binary(B.SUB, squares, times(a, part)), one)
+    m = scaled(scaled(sums, steps.sum_scale), steps.mean_scale)
+    w = scaled(new.binary(B.SUB, sums, times(m, steps.mean // 2)), steps.sum_scale)
+    spread = new.binary(B.ADD, times(a, factor * part), times(rest, factor))
+    spread = new.binary(B.SUB, spread, new.binary(B.MUL, m, w))
+    total = new.binary(B.MAX, new.moved(spread, operator.epsilon), 1)
+    over = _over_root(new, total, np.float32(operator.scale), WIDE_SHIFT)
+    moved = new.cast(new.binary(B.ADD, times(wide, steps.elements), sums), DType.FLOAT32)
+    result = new.binary(B.MUL, moved, over)
+    return new.emit(Reshape(kind.shape), new.saturated(result, operator.zero_point, -128, 127))
 
 
 def _over_root(new: RaisedBytes, total: str, factor: np.float32, shift: int) -> str:

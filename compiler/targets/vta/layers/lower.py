@@ -18,6 +18,7 @@ from ....graph.operators.integer.products import Conv2d, RowProducts
 from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.scaled_sum import ScaledSum
 from ....graph.operators.integer.softmax import RowSoftmax
+from ....graph.operators.integer.tensor_norm import TensorNorm
 from ....graph.operators.integer.values import Add, Lookup, Multiply, WeightedAdd
 from ....graph.operators.integer.windows import AveragePool2d, MaxPool2d, Upsample2d
 from ....graph.operators.movement import Reshape
@@ -50,6 +51,7 @@ from .row_products import define_row_products
 from .row_softmax import lower_row_softmax
 from .scaled_sum import lower_scaled_sum
 from .tap_row import WINDOW
+from .tensor_norm import lower_tensor_norm
 from .windows import define_average, define_max, finish_of
 
 __all__ = ["ADDEND", "lower"]
@@ -83,6 +85,8 @@ def lower(
     if isinstance(operator, RowNorm):
         parameters = (graph.constants[name] for name in layer.nodes[0].inputs[1:])
         return lower_row_norm(layer.name, operator, x, output, *parameters)
+    if isinstance(operator, TensorNorm):
+        return lower_tensor_norm(layer.name, operator, x, output)
     if isinstance(layer.nodes[-1].operator, ScaledSum):
         return lower_scaled_sum(graph, layer, x, inputs[1], output)
     match operator:

@@ -7,7 +7,7 @@ Add | Multiply | MaxPool2d | AveragePool2d | Upsample2d  ->  one layer each [, L
 Conv2d, RequantizeAdd [, Lookup]    ->  one layer, which reads what is added too
 Conv2d, ScaledSum(ScalesOfWords)   ->  one layer, its factors an activation that it loads as words
 RequantizeFixed, AddFixed, MultiplyFixed as Requantize, Add, Multiply
-Lookup | RowSoftmax | RowNorm      ->  a layer of its own
+Lookup | RowSoftmax | RowNorm | TensorNorm  ->  a layer of its own
 Reshape that moves no element      ->  an alias
 Concatenate, Slice of channels     ->  a view: parts are where the whole does
 Assemble                           ->  a view: the parts' pixels are where the whole's do
@@ -29,6 +29,7 @@ from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.rules import Pair
 from ....graph.operators.integer.scaled_sum import ScaledSum, ScalesOfWords
 from ....graph.operators.integer.softmax import RowSoftmax
+from ....graph.operators.integer.tensor_norm import TensorNorm
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.integer.windows import AveragePool2d
 from ....graph.operators.movement import Reshape, Slice
@@ -201,7 +202,7 @@ def _layer(graph: Graph, node: Node) -> tuple[Node, ...]:
     if (
         len(consumers) == 1
         and isinstance(consumers[0].operator, Lookup)
-        and not isinstance(node.operator, Lookup | RowSoftmax | RowNorm)
+        and not isinstance(node.operator, Lookup | RowSoftmax | RowNorm | TensorNorm)
         and not isinstance(nodes[-1].operator, ScaledSum)
         and nodes[-1].output not in graph.outputs
     ):

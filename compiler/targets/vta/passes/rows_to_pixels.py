@@ -8,22 +8,29 @@
                                       Multiply, RowNorm, RowSoftmax, Conv2d of 1x1; of what is added
                                       or multiplied, one operand may be no image yet
     RowNorm(x[..., N, C])         ->  Reshape(RowNorm(Reshape(x))), each row a pixel
+    TensorNorm(x[1, N, C])        ->  the same
     Lookup(move(x))               ->  move(Lookup(x)): Transpose, Reshape to no image, all of them
     Concatenate(x[1, N, C], ...)  ->  Reshape(Concatenate(Reshape(x), ...)), rows behind each other
                                       or beside each other; x[1, C] likewise
+    Multiply(x[1, N, C], y)       ->  Reshape(Multiply(Reshape(x), Reshape(y))), y of one row, or of
+                                      one channel, which is repeated
     Slice(x[1, N, C])             ->  Reshape(Slice(Reshape(x))), channels of each row
 
-Every step takes away a Dense or RowNorm of several rows or moves a Reshape one node nearer to the
-outputs, so the pass ends.
+Every step takes away a Dense, RowNorm or TensorNorm of several rows, or moves a Reshape one node
+nearer to the outputs, so the pass ends.
 """
 
 from math import prod
 
+import numpy as np
+
 from ....graph.ir import Node
+from ....graph.operators.indexing import Gather
 from ....graph.operators.integer.norm import RowNorm
 from ....graph.operators.integer.products import Conv2d, Dense
 from ....graph.operators.integer.residual import RequantizeAdd
 from ....graph.operators.integer.softmax import RowSoftmax
+from ....graph.operators.integer.tensor_norm import TensorNorm
 from ....graph.operators.integer.values import Lookup
 from ....graph.operators.movement import Concatenate, Reshape, Slice, Transpose
 from ....graph.rewrite import Rewriter, Rewriting
@@ -74,6 +81,8 @@ def _sink(rewriter: Rewriter, node: Node) -> str | None:
     operands = [node.inputs[place] for place in places]
     one_by_one = _is_of_pixels(rewriter, node) and not makes_rows(rewriter, node)
     layers = AnyAdd | AnyMultiply | AnyRequantize | RequantizeAdd | Lookup | RowNorm | RowSoftmax
+    if isinstance(operator, TensorNorm):
+        one_by_one = types[node.output].shape[0] == 1
     if not isinstance(operator, layers) and not one_by_one:
         return None
     before = [shaped(rewriter, name) for name in operands]
@@ -111,7 +120,10 @@ def _is_moved(rewriter: Rewriter, name: str) -> bool:
 
 def _raise(rewriter: Rewriter, node: Node) -> str | None:
     builder, shape = rewriter.builder, rewriter.graph.types[node.output].shape
-    if not isinstance(node.operator, RowNorm) or (len(shape) in (2, 4) and shape[0] == 1):
+    if not isinstance(node.operator, RowNorm | TensorNorm):
+        return None
+    alone = shape[0] == 1
+    if (alone and len(shape) in (2, 4)) or (not alone and isinstance(node.operator, TensorNorm)):
         return None
     x, *parameters = node.inputs
     pixels = _image(rewriter, x, (1, 1, prod(shape[:-1]), shape[-1]), node.origin)
@@ -166,6 +178,24 @@ def _cut(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(Reshape(operator.shape), (name,), node.output, node.origin)
 
 
+def _multiply(rewriter: Rewriter, node: Node) -> str | None:
+    builder, types = rewriter.builder, rewriter.graph.types
+    shape = types[node.output].shape
+    shapes = [types[name].shape for name in node.inputs]
+    if not isinstance(node.operator, AnyMultiply) or len(shape) != 3 or shape[0] != 1:
+        return None
+    if len(set(shapes)) == 1 or any(len(each) != 3 for each in shapes):
+        return None
+    inputs = [_image(rewriter, name, (1, *types[name].shape), node.origin) for name in node.inputs]
+    for number, (_, _, channels) in enumerate(shapes):
+        if channels < shape[2]:
+            firsts = builder.constant(f"{node.output}/firsts", np.zeros(shape[2], np.int64))
+            given = inputs[number], firsts
+            inputs[number] = builder.node(Gather(3), given, f"{node.output}/alike", node.origin)
+    image = builder.node(node.operator, tuple(inputs), f"{node.output}/image", node.origin)
+    return builder.node(Reshape(shape), (image,), node.output, node.origin)
+
+
 def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -> str:
     """A tensor in another shape; of a constant, one that is known."""
     builder, array = rewriter.builder, rewriter.graph.constants.get(name)
@@ -175,5 +205,6 @@ def _image(rewriter: Rewriter, name: str, shape: tuple[int, ...], origin: str) -
 
 
 ROWS_TO_PIXELS = Rewriting(
-    "rows_to_pixels", (_merge, _convolve, _sink, _raise, _look_up, _stack, _cut, *ROWS_OF_IMAGES)
+    "rows_to_pixels",
+    (_merge, _convolve, _sink, _raise, _look_up, _stack, _cut, _multiply, *ROWS_OF_IMAGES),
 )

@@ -8,7 +8,7 @@ from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.integer.norm import RowNorm
 from dovetail.compiler.graph.operators.integer.products import Conv2d, Dense
-from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
+from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Multiply, Requantize
 from dovetail.compiler.graph.operators.movement import (
     Concatenate,
     Reshape,
@@ -148,6 +148,19 @@ def test_sums_of_rows_are_sums_of_images() -> None:
     assert kinds(b, b.put(SUM, *(b.reshape(each, 1, 6, 4) for each in b.given))) == [
         *("Add[1, 2, 3, 4]", "Reshape[1, 6, 4]")
     ]
+
+
+@pytest.mark.parametrize(("part", "alike"), [((1, 1, 4), []), ((1, 6, 1), ["Gather[1, 1, 6, 4]"])])
+def test_rows_times_one_row_or_one_channel_are_images(
+    part: tuple[int, ...], alike: list[str]
+) -> None:
+    b = Rows((1, 6, 4), part)
+    found = kinds(b, b.put(Multiply(0.01, 3, -2, 1, -128, 127), *b.given))
+    shapes = [f"Reshape{[1, *shape]}" for shape in ((1, 6, 4), part)]
+    assert found == [*shapes, *alike, "Multiply[1, 1, 6, 4]", "Reshape[1, 6, 4]"]
+    one = Rows((1, 6, 4), (1, 6, 4))
+    same = kinds(one, one.put(Multiply(0.01, 3, -2, 1, -128, 127), *one.given))
+    assert same == ["Multiply[1, 6, 4]"]
 
 
 def test_a_constant_of_rows_is_one_of_an_image() -> None:

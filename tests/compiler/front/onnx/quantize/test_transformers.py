@@ -91,6 +91,11 @@ ROOT_MEAN_SQUARE = [
     node("Mul", "x factor", "unit"),
     node("Mul", "gain unit", "n"),
 ]
+LENGTH = [
+    node("ReduceL2", "x", "length", axes=[-1]),
+    node("Clip", "length tiny", "least"),
+    node("Div", "x least", "n"),
+]
 TWO_MASKS = [
     node("Where", "causal scores lowest", "earlier"),
     *ADDED[:-2],
@@ -189,6 +194,16 @@ def test_nothing_is_quantised_within_a_normalisation(
         for name in each.output
     }
     assert f"{between[-1]}/quantized" in shown
+
+
+def test_rows_over_their_lengths_are_bytes_where_nothing_else_reads_the_lengths() -> None:
+    model = read_model(model_of([*EMBEDDING, *LENGTH], "n"))
+    (norm,) = find_norms(model, {"x": (1, ROWS, 8)})
+    single = read_model(model_of([*EMBEDDING, node("LpNormalization", "x", "n")], "n"))
+    assert [(each.x, each.y) for each in find_norms(single, {})] == [("x", "n")]
+    assert (norm.x, norm.y, norm.between) == ("x", "n", {"length", "least"})
+    for shown in norm.between:
+        assert not find_norms(read_model(model_of([*EMBEDDING, *LENGTH], "n", shown)), {})
 
 
 @pytest.mark.parametrize(("axis", "count"), [(-1, 1), (2, 1), (1, 0), (-2, 0)])

@@ -193,3 +193,41 @@ def test_other_operators_are_no_normalisation(place: str, change: str) -> None:
         node.op_type = change
     with pytest.raises(UnsupportedOperatorError):
         integer_graph(model)
+
+
+def _divided_by_length(x: Array, least: float | None, axis: int = -1) -> onnx.ModelProto:
+    """Rows over their lengths, of at least ``least``, repeated as torch does, if there is one; with
+    0 by LpNormalization.
+    """
+    b = ModelBuilder()
+    v = b.dequantize("x", 0.03, np.int8(5))
+    if least == 0:
+        return _built(b, b.node("LpNormalization", [v], axis=axis), x)
+    length = b.node("ReduceL2", [v], axes=[axis])
+    if least is not None:
+        length = b.node("Clip", [length, b.constant(F32(least))])
+        length = b.node("Expand", [length, b.constant(np.array(x.shape))])
+    return _built(b, b.node("Div", [v, length]), x)
+
+
+@pytest.mark.parametrize(
+    ("least", "axis"), [(None, -1), (1e-12, -1), (0.03, 1), (1e-12, 2), (0, 1)]
+)
+def test_rows_over_their_lengths_are_normalised(least: float | None, axis: int) -> None:
+    x = _rows(30)
+    x[0, :2] = [[5], [6]]
+    x[0, 1, 1:] = 5
+    model = _divided_by_length(x, least, axis)
+    if least is None:
+        x[0, 0] = 7  # ONNX Runtime's 0 / 0 is not a number.
+    graph = integer_graph(model)
+    turned = [Transpose] * (axis == 1)
+    assert [type(node.operator) for node in graph.nodes] == [*turned, RowNorm, *turned]
+    apart = run(graph, {"x": x})[graph.outputs[0]].astype(int) - reference(model, {"x": x})
+    assert np.abs(apart).max() <= 1
+    assert np.count_nonzero(apart) <= 0.003 * x.size
+
+
+def test_a_length_above_that_of_a_row_of_one_step_counts() -> None:
+    with pytest.raises(UnsupportedOperatorError):
+        integer_graph(_divided_by_length(_rows(30), 0.031))
