@@ -81,6 +81,10 @@ settings.load_profile("dovetail")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Workers and other processes compute with one thread each: there are as many as cores, and threads
+# of BLAS that wait for each other took a third of the time of quantising.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
 # Millions of objects come and go, nearly all without a circle: looking for circles after every 700
 # took 30 % of the time of elaborating hardware.
 gc.set_threshold(50_000, 10, 10)

@@ -1,5 +1,8 @@
 """ONNX Runtime with exact integer sums, on CPUs that have no instruction for them too.
 
+A session has one thread: as many tests run at a time as there are cores, and threads of one session
+that wait for each other keep a core busy.
+
 Its products of uint8 and int8 on x86 without VNNI add pairs in 16 bits, which saturate.  Those of
 uint8 and uint8 do not.  So there int8 weights become uint8, 128 larger as their zero points are.
 """
@@ -31,10 +34,18 @@ PLACES: Mapping[str, tuple[int, int, int]] = {
 
 @contextmanager
 def exact_peer() -> Iterator[None]:
-    """Inside, sessions have exact sums."""
+    """Inside, sessions have exact sums, and one thread unless a test asks for others."""
+    kind = _exact_session if _saturates() else SESSION
+
+    def session(
+        model: object, options: Any = None, *others: object, **named: Any
+    ) -> onnxruntime.InferenceSession:
+        options = options or named.pop("sess_options", None) or onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.intra_op_num_threads or 1
+        return kind(model, options, *others, **named)
+
     with pytest.MonkeyPatch.context() as patch:
-        if _saturates():
-            patch.setattr(onnxruntime, "InferenceSession", _exact_session)
+        patch.setattr(onnxruntime, "InferenceSession", session)
         yield
 
 
@@ -52,9 +63,8 @@ def _saturates() -> bool:
 
 
 def _exact_session(
-    model: object, options: Any = None, *others: object, **named: Any
+    model: object, options: Any, *others: object, **named: Any
 ) -> onnxruntime.InferenceSession:
-    options = options or named.pop("sess_options", None) or onnxruntime.SessionOptions()
     given = _exact(model) if isinstance(model, bytes) else model
     if _is_set(options, PRECISE):
         return SESSION(given, options, *others, **named)

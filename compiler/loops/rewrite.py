@@ -35,6 +35,8 @@ __all__ = [
 
 def with_operands(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """``expr`` with other operands; itself when they are the same objects."""
+    if not new:
+        return expr
     for old, own in zip(operands(expr), new, strict=True):
         if old is not own:
             break

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from ..dtypes import DType
-from .affine import Linear, combine
+from .affine import Linear
 from .arithmetic import binary, cast, constant, unary
 from .bounds import Bounds
 from .expressions import (
@@ -65,42 +65,50 @@ class Simplifier:
     def _combine(
         self, expr: Expr, below: tuple[tuple[Expr, Linear | None], ...]
     ) -> tuple[Expr, Linear | None]:
+        if isinstance(expr, Constant):
+            is_index = expr.dtype is DType.INT64
+            return expr, Linear(int(expr.value), {}) if is_index else None
+        if isinstance(expr, Variable):
+            own = self._variable(expr) if expr.dtype is DType.INT64 else None
+            return expr if own is None or own.terms else own.to_expr(), own
         operands: tuple[Expr, ...] = ()
         forms: tuple[Linear | None, ...] = ()
         if below:
             operands, forms = zip(*below, strict=True)
         if expr.dtype is DType.INT64:
             form = self._index(expr, operands, forms)
-            if type(expr) is Constant or (form.terms and type(expr) is Variable):
-                return expr, form
             return form.to_expr(), form
         return self._other(expr, operands, forms), None
+
+    def _variable(self, expr: Variable) -> Linear:
+        low, high = self.bounds.ranges.get(expr.name, (0, 1))
+        return Linear(low, {}) if low == high else Linear(0, {expr: 1})
 
     def _index(
         self, expr: Expr, operands: tuple[Expr, ...], forms: tuple[Linear | None, ...]
     ) -> Linear:
-        if isinstance(expr, Variable):
-            low, high = self.bounds.ranges.get(expr.name, (0, 1))
-            return Linear(low, {}) if low == high else Linear(0, {expr: 1})
-        if isinstance(expr, Constant):
-            return Linear(int(expr.value), {})
         if isinstance(expr, Binary):
             left, right = forms
             assert left is not None
             assert right is not None
-            match expr.function, right.value:
+            function = expr.function
+            if function is BinaryFunction.ADD:
+                return self._rejoined(left + right)
+            if function is BinaryFunction.SUB:
+                return self._rejoined(left - right)
+            match function, right.value:
+                case BinaryFunction.MUL, int(factor):
+                    return left * factor
+                case BinaryFunction.MUL, _ if not left.terms:
+                    return right * left.constant
                 case BinaryFunction.FLOORDIV, int(divisor) if divisor > 0:
                     return self.floordiv(left, divisor)
                 case BinaryFunction.MOD, int(divisor) if divisor > 0:
                     return self.mod(left, divisor)
-                case (BinaryFunction.MIN | BinaryFunction.MAX) as function, _:
+                case ((BinaryFunction.MIN | BinaryFunction.MAX), _):
                     decided = self._extreme(function, left, right)
                     if decided is not None:
                         return decided
-                case ((BinaryFunction.ADD | BinaryFunction.SUB), _):
-                    return self._rejoined(combine(expr, (left, right)))
-                case BinaryFunction.MUL, _ if left.value is not None or right.value is not None:
-                    return combine(expr, (left, right))
         if isinstance(expr, Unary) and expr.function is UnaryFunction.NEG:
             assert forms[0] is not None
             return forms[0] * -1

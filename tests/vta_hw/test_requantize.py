@@ -88,19 +88,27 @@ async def run(
     """The results, int32[cycles, lanes], of one row a cycle, capped above int8."""
     latency = requantize_latency(BUILDS[parameters()["build"]].deep_pipelines)
     dut.requantize_zero_point.value = zero_point
-    results = np.zeros(values.shape, np.int32)
-    for t in range(len(values) + latency):
+    ports = [dut.requantize_values, dut.requantize_scales]
+    given = [packed(values), packed(scales)]
+    if shifts is not None:
+        lanes = shifts << 5 * np.arange(REQUANTIZE_LANES)
+        ports.append(dut.requantize_shifts)
+        given.append([int(word) for word in lanes.sum(axis=1)])
+    rows, found = list(zip(*given, strict=True)), dut.requantize_results
+    results, size = [], 4 * REQUANTIZE_LANES
+    for t in range(len(rows) + latency):
         if t >= latency:
-            got = int(dut.requantize_results.value).to_bytes(4 * REQUANTIZE_LANES, "little")
-            results[t - latency] = np.frombuffer(got, np.int32)
-        if t < len(values):
-            dut.requantize_values.value = int.from_bytes(values[t].tobytes(), "little")
-            dut.requantize_scales.value = int.from_bytes(scales[t].tobytes(), "little")
-            if shifts is not None:
-                packed = sum(int(each) << 5 * lane for lane, each in enumerate(shifts[t]))
-                dut.requantize_shifts.value = packed
+            results.append(int(found.value).to_bytes(size, "little"))
+        for port, word in zip(ports, rows[t] if t < len(rows) else (), strict=False):
+            port.value = word
         await FallingEdge(dut.clk)
-    return results
+    return np.frombuffer(b"".join(results), np.int32).reshape(values.shape)
+
+
+def packed(rows: NDArray[Any]) -> list[int]:
+    """The lanes of each row, which have four bytes, as one number."""
+    size, data = 4 * REQUANTIZE_LANES, rows.tobytes()
+    return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
 
 
 @cocotb.test()

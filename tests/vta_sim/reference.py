@@ -79,9 +79,9 @@ class Reference:
         self.stages = pipeline_stages(self.config)
         self.head_age = 0
         self.arriving: deque[tuple[int, bytes]] = deque()
-        self.completes: list[int] = []
+        self.completes: set[int] = set()
         """Cycles in which LOAD has a whole word."""
-        self.arrivals: list[int] = []
+        self.arrivals: set[int] = set()
         """Cycles in which LOAD has a beat of a memory that is written beat by beat."""
         self.ages = dict.fromkeys(("fetch", "load", "store"), 0)
         """Cycles for which each has offered its next burst."""
@@ -386,9 +386,9 @@ class Reference:
             beats = flight.beats + 1
             self.change(flight, beats=beats, beats_left=flight.beats_left - 1)
             if beats in flight.completing:
-                self.completes.append(now + 1 + self.stages.receive)
+                self.completes.add(now + 1 + self.stages.receive)
             if flight.instruction.memory in self.config.by_beats:
-                self.arrivals.append(now + 1 + self.stages.receive)
+                self.arrivals.add(now + 1 + self.stages.receive)
         elif burst.owner == "store":
             flight = self.flights[Unit.STORE][0]
             data = np.concatenate(flight.data)[flight.beats * bus :][:bus]

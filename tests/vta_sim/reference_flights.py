@@ -5,6 +5,7 @@ Source: docs/timing.md, "Accepting an instruction".
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ def last_issue(flight: Flight, config: HardwareConfig) -> int:
     instruction = flight.instruction
     assert isinstance(instruction, Gemm | Vector)
     each = issue_cycles(config)[instruction.unit]
-    return flight.accepted + each * int(np.prod(instruction.extent))
+    return flight.accepted + each * prod(instruction.extent)
 
 
 def needs_bank(
@@ -66,8 +67,8 @@ def needs_bank(
         mask = banks(instruction, role)
         if mask & claimed[role]:
             return True
-        for other in Unit:
-            for flight in flights[other]:
+        for other, there in flights.items() if mask else ():
+            for flight in there:
                 if other is not instruction.unit and mask & banks(flight.instruction, role):
                     return True
     if not isinstance(instruction, Vector):
