@@ -14,6 +14,7 @@ from dovetail.isa.frozen import frozen
 from ...dtypes import DType
 from ...errors import ModelError, UnsupportedOperatorError
 from ...graph.formulas import Term
+from ...graph.ir import Array
 from ...graph.operators.quantization import DequantizeLinear, QuantizeLinear
 from .context import Converter, ImportContext
 from .inputs import Inputs, finite_term
@@ -53,7 +54,7 @@ def convert_quant(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inp
     Half steps go to the even integer before the zero point is added, as QuantizeLinear does it; the
     formula adds it first, which differs where it is odd.
     """
-    x, scale, zero = (finite_term(context, node, inputs, place).cast(FLOAT) for place in range(3))
+    x, scale, zero = _operands(context, node, inputs, 3)
     mode = node.text("rounding_mode", "ROUND").upper()
     held = _range(node, _number(context, node, inputs, 3))
     if held.bits == 1 and held.signed:
@@ -72,7 +73,7 @@ def convert_quant(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inp
 
 def convert_bipolar(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inputs:
     """``scale`` where ``x >= 0``, else ``-scale``."""
-    x, scale = (finite_term(context, node, inputs, place).cast(FLOAT) for place in range(2))
+    x, scale = _operands(context, node, inputs, 2)
     return (_signs(context, x, scale).tensor,)
 
 
@@ -82,18 +83,45 @@ def convert_trunc(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inp
     Version 1 has five inputs and drops the bits that the widths differ by; version 2 has six, and
     the scales' ratio says how many.
     """
-    x, scale, zero = (finite_term(context, node, inputs, place).cast(FLOAT) for place in range(3))
+    x, scale, zero = _operands(context, node, inputs, 3)
     mode = node.text("rounding_mode", "FLOOR").upper()
     steps = (x / scale + zero).rint()
     if len(node.inputs) < 6:
-        bits = _number(context, node, inputs, 3) - _number(context, node, inputs, 4)
-        return (((_rounded(node, steps / float(2.0**bits), mode) - zero) * scale).tensor,)
-    result = finite_term(context, node, inputs, 4).cast(FLOAT)
+        wide, narrow = (_range(node, _number(context, node, inputs, place)) for place in (3, 4))
+        power = 2.0 ** (wide.bits - narrow.bits)
+        return (((_rounded(node, steps / power, mode) - zero) * scale).tensor,)
+    result = _positive(context, node, inputs, 4)
     held = _range(node, _number(context, node, inputs, 5))
     power = 2.0 ** np.rint(np.log2(_value(context, node, result) / _value(context, node, scale)))
     factor = x.constant(power, FLOAT)
     steps = (steps / factor).clip(float(held.low), float(held.high))
     return (((_rounded(node, steps, mode) - zero / factor) * result).tensor,)
+
+
+def _operands(
+    context: ImportContext, node: OnnxNode, inputs: Inputs, count: int
+) -> tuple[Term, ...]:
+    """A tensor, its scale, and perhaps its zero point, in float32."""
+    x, *zero = (
+        finite_term(context, node, inputs, place).cast(FLOAT)
+        for place in range(count)
+        if place != 1
+    )
+    return x, _positive(context, node, inputs, 1), *zero
+
+
+def _positive(context: ImportContext, node: OnnxNode, inputs: Inputs, place: int) -> Term:
+    """A scale.  Raises ModelError for a constant that is not above 0."""
+    scale = finite_term(context, node, inputs, place).cast(FLOAT)
+    if context.known(scale.tensor) and (wrong := _least(context.value(scale.tensor))) <= 0:
+        raise ModelError(
+            f"{node}: scale {wrong:.3g} in {node.inputs[place]!r}; required numbers above 0"
+        )
+    return scale
+
+
+def _least(values: Array) -> float:
+    return float(values.min(initial=np.inf))
 
 
 def _signs(context: ImportContext, x: Term, scale: Term) -> Term:
@@ -204,7 +232,7 @@ def _range(node: OnnxNode, bits: int) -> _Range:
     return _Range(0, (1 << bits) - 1 - narrow, bits, signed)
 
 
-def _value(context: ImportContext, node: OnnxNode, given: Term) -> np.ndarray:  # type: ignore[type-arg]
+def _value(context: ImportContext, node: OnnxNode, given: Term) -> Array:
     if not context.known(given.tensor):
         raise UnsupportedOperatorError(f"{node}: a scale that a run computes; required a constant")
     return context.value(given.tensor)

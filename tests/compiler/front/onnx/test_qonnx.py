@@ -115,6 +115,8 @@ def test_upper_bits() -> None:
     [
         ([0.5, 0, 2.5], "ROUND", "bits .2.5. in 'c2'; required one whole number"),
         ([0.5, 0, 0], "ROUND", "0 bits; required 1 to 32"),
+        ([0, 0, 4], "ROUND", "scale 0 in 'c0'; required numbers above 0"),
+        ([-0.5, 0, 4], "ROUND", "scale -0.5 in 'c0'; required numbers above 0"),
         ([0.5, 0, 40], "ROUND", "40 bits; required 1 to 32"),
         ([0.5, 0, 4], "SOMETIMES", "rounding_mode 'SOMETIMES'; required ROUND, "),
     ],
