@@ -88,8 +88,8 @@ def convert_trunc(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inp
     steps = (x / scale + zero).rint()
     if len(node.inputs) < 6:
         wide, narrow = (_range(node, _number(context, node, inputs, place)) for place in (3, 4))
-        power = 2.0 ** (wide.bits - narrow.bits)
-        return (((_rounded(node, steps / power, mode) - zero) * scale).tensor,)
+        steps = steps / 2.0 ** (wide.bits - narrow.bits)
+        return (((_rounded(node, steps, mode) - zero) * scale).tensor,)
     result = _positive(context, node, inputs, 4)
     held = _range(node, _number(context, node, inputs, 5))
     power = 2.0 ** np.rint(np.log2(_value(context, node, result) / _value(context, node, scale)))
