@@ -126,11 +126,12 @@ def fastest(
         ]
         if near:
             other = _with_short_layers(min(near, key=_cycles), planner, activations, timing)
-            pair = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
-            found, rival = min(found, pair[0], key=_cycles), min(rival, pair[1], key=_by_urgency)
+            rival, _ = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
     if count <= effort * ROUND_OPERATIONS and not _is_near(found, planner):
         starts = {each.plan.key: each for each in (found, rival)}.values()
-        found = min((_with_room(each, planner, activations, timing) for each in starts), key=_cycles)
+        found = min((_with_room(one, planner, activations, timing) for one in starts), key=_cycles)
+    else:
+        found = min(found, rival, key=_cycles)
     found = _with_loads_cut(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
