@@ -111,6 +111,8 @@ def fastest(
         price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
         for plan in (first.plan, planner.best(price, edges=True)):
             best = better(plan)
+    if any(layer.kernel.by_rows for layer in planner.layers):
+        best = _by_pixels(best, planner, activations, timing)
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
             best = better(plan)
@@ -138,6 +140,24 @@ def fastest(
         if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
             return _with_items_apart(found, planner, activations, timing, given)
     return without_waits(found, planner.config, timing, given)
+
+
+def _by_pixels(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program in which layers of tokens have tiles of some tokens: GEMM sums
+    up the first while VECTOR normalises the next.
+    """
+    choices = planner.chooser.by_pixels(best.plan.choices)
+    try:
+        plan = planner.built(choices, best.plan.gone)
+    except NoRoomError:
+        return best
+    if plan.key == best.plan.key:
+        return best
+    other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+    other = _with_short_layers(other, planner, activations, timing)
+    return min(best, other, key=_cycles)
 
 
 def _with_short_layers(
