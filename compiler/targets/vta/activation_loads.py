@@ -1,5 +1,4 @@
-"""Activations that are on chip as a whole: how the model's input comes, and halos are filled.
-"""
+"""Activations that are on chip as a whole: how the model's input comes, and halos are filled."""
 
 from collections.abc import Iterator
 from typing import TypeVar

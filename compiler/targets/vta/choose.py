@@ -151,8 +151,8 @@ class Chooser:
         ]
 
     def by_pixels(self, choices: Sequence[Choice]) -> list[Choice]:
-        """``choices``, but sums of rows of pixels in tiles of some pixels of all channels, where WGT
-        has room for all weights of two layers: what follows begins with the first pixels.
+        """``choices``, but sums of rows of pixels in tiles of some pixels of all channels, where
+        half of WGT holds all weights: what follows begins with the first pixels.
         """
         return [
             replace(choice, grain=PIXELS)

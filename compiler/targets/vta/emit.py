@@ -112,9 +112,9 @@ def compile_partition(
         inside |= {node.inputs[0]: (node.output, 0), node.inputs[1]: (node.output, first)}
     read = blocks_read(layers)
     given = {layer.given.name for layer in layers if layer.given is not None}
-    whole = partition.result_roots | added | given
-    only_read = {name: blocks for name, blocks in read.items() if name not in whole}
-    ends = Ends(sources, whole | read.keys(), known, inside, only_read)
+    stored = partition.result_roots | added | given
+    only_read = {name: blocks for name, blocks in read.items() if name not in stored}
+    ends = Ends(sources, stored | read.keys(), known, inside, only_read)
     planner = Planner(layers, ends, config, overlap, look)
     key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:

@@ -1,6 +1,6 @@
 """Parts in which an activation that is all on chip goes to DRAM, each as soon as it is made."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from .image import Span
@@ -48,16 +48,18 @@ def result_parts(
 
 
 def _pixels(
-    x: Activation, makers: list[StreamedLayer], blocks: int
+    x: Activation, makers: Sequence[StreamedLayer], blocks: int
 ) -> Iterator[tuple[Span, Span]]:
-    """Rows and columns of each part of some blocks."""
+    """Rows and columns of each part of some blocks: some rows, or some pixels of a single one."""
     top, left = x.halo[:2]
-    size = x.height, x.width
-    axis = int(x.height == 1)
+    axis, other = ("x", "y") if x.height == 1 else ("y", "x")
+    size = {"y": x.height, "x": x.width}
     step = size[axis]
     if len(makers) == 1:
-        tile = makers[0].tiling.sizes["yx"[axis]]
-        step = tile * -(-LEAST // (tile * blocks * size[1 - axis]))
+        tile = makers[0].tiling.sizes[axis]
+        step = tile * -(-LEAST // (tile * blocks * size[other]))
     for start in range(0, size[axis], step):
         count = min(step, size[axis] - start)
-        yield ((top, size[0]), (left + start, count)) if axis else ((top + start, count), (left, size[1]))
+        some = {other: (0, size[other]), axis: (start, count)}
+        (row, rows), (column, columns) = some["y"], some["x"]
+        yield (top + row, rows), (left + column, columns)

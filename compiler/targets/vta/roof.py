@@ -74,7 +74,7 @@ def _blocks(x: Activation, read: Mapping[str, frozenset[int]]) -> int:
 
 
 def _size(x: Activation, blocks: int, config: HardwareConfig) -> int:
-    """Bytes of all pixels of some blocks; of an image none, because not every pixel need be read."""
+    """Bytes of all pixels of some blocks; of an image none: not every pixel need be read."""
     pixels = 0 if x.image else blocks * x.height * x.width
     return pixels * config.word_bytes(Memory.ACT)
 
