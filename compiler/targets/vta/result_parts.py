@@ -36,13 +36,18 @@ def result_parts(
     """
     makers = [each for each in layers if each.layer.output.name == x.name]
     wanted = frozenset(range(x.blocks)) if read is None else read
-    cuts = {n for n in range(x.blocks + 1) if (n in wanted) != (n - 1 in wanted)}
+    ends = {n for n in range(x.blocks + 1) if (n in wanted) != (n - 1 in wanted)}
+    cuts = set[int]()
     for each in makers:
         output, tile = each.layer.output, each.tiling.sizes["c"]
         step = tile * -(-LEAST // (tile * output.height * output.width))
         cuts |= set(range(output.first_block, output.first_block + output.blocks, step))
-    for first, end in pairwise(sorted(cuts)):
-        if first in wanted:
+    kept = [0]
+    for cut in sorted(cuts | ends):
+        if cut in ends or (cut - kept[-1]) * x.height * x.width >= LEAST:
+            kept.append(cut)
+    for first, end in pairwise(kept):
+        if first in wanted and first < end:
             for rows, columns in _pixels(x, makers, end - first):
                 yield (first, end - first), rows, columns
 
@@ -55,7 +60,7 @@ def _pixels(
     axis, other = ("x", "y") if x.height == 1 else ("y", "x")
     size = {"y": x.height, "x": x.width}
     step = size[axis]
-    if len(makers) == 1:
+    if makers:
         tile = makers[0].tiling.sizes[axis]
         step = tile * -(-LEAST // (tile * blocks * size[other]))
     for start in range(0, size[axis], step):
