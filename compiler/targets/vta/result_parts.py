@@ -17,7 +17,7 @@ bus.
 
 
 def blocks_read(layers: Iterable[LoweredLayer]) -> dict[str, frozenset[int]]:
-    """Of each activation whose rows are weights, the blocks of channels that are."""
+    """The blocks of channels that are weights, by the activation whose rows are."""
     found: dict[str, frozenset[int]] = {}
     for each in (layer.stored for layer in layers):
         if each is not None:
