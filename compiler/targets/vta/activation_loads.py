@@ -1,6 +1,4 @@
-"""Activations that are on chip as a whole: how the model's input comes, its result goes, and halos
-are filled.
-"""
+"""Activations that are on chip as a whole: how the model's input comes, and halos are filled."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -17,7 +15,7 @@ from .long_moves import MOST
 from .model import row_cycles
 from .record import Frame
 
-__all__ = ["halo_loads", "in_long_rows", "input_loads", "result_store"]
+__all__ = ["halo_loads", "in_long_rows", "input_loads"]
 
 Moved = TypeVar("Moved", Load, Store)
 
@@ -98,23 +96,6 @@ def _image_loads(
             source, (*part, (0, source.columns)), strides, word, address, config.bus_bytes
         ):
             yield load, None if load.words else _halo_frame(source, place)
-
-
-def result_store(result: Activation, place: int, address: int, config: HardwareConfig) -> Store:
-    """Store the model's result to DRAM, without its halo."""
-    size = config.word_bytes(Memory.ACT)
-    store = Store(
-        dram_address=address,
-        sram_address=place + result.halo[0] * result.columns + result.halo[1],
-        count_x=result.width,
-        count_y=result.height,
-        count_z=result.blocks,
-        dram_stride_y=result.width * size,
-        dram_stride_z=result.plane * size,
-        sram_stride_y=result.columns,
-        sram_stride_z=result.rows * result.columns,
-    )
-    return in_long_rows(store, config)
 
 
 def halo_loads(output: Activation, place: int) -> Iterator[tuple[Load, Frame]]:

@@ -10,7 +10,7 @@ from .choice import Change, Choice
 from .place import NoRoomError
 from .room import Beside, Rooms
 from .tile_estimate import Tile
-from .ways import GRAINS, MOST_LAYERS, LayerWays
+from .ways import GRAINS, MOST_LAYERS, PIXELS, LayerWays
 
 __all__ = ["Chooser"]
 
@@ -147,6 +147,17 @@ class Chooser:
         """``choices``, but layers that are all on chip in tiles of some rows of some channels."""
         return [
             replace(choice, grain=self.ways.plain(choice.first)) if choice.how is None else choice
+            for choice in choices
+        ]
+
+    def by_pixels(self, choices: Sequence[Choice]) -> list[Choice]:
+        """``choices``, but sums of rows of pixels in tiles of some pixels of all channels, where
+        half of WGT holds all weights: what follows begins with the first pixels.
+        """
+        return [
+            replace(choice, grain=PIXELS)
+            if choice.how is None and self.ways.sums_pixels(choice.first)
+            else choice
             for choice in choices
         ]
 

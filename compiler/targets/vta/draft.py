@@ -1,6 +1,6 @@
 """A plan's program, and the cycles that it takes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise, product
 
@@ -59,6 +59,7 @@ class Draft:
     code: bytes
     expected: tuple[tuple[int, int], ...]
     dram: DramMap
+    by_urgency: int = 0
     cycles: int = field(init=False)
     """Cycles that the program is expected to take."""
 
@@ -122,20 +123,21 @@ def make_draft(
     dram = builder.dram
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
-    ordered = _ordered(operations, masked, builder.in_order, config, overlap)
-    places = ordered.places
-    plain = tuple(
-        moved_to_bank(masked[i], ordered.banks[i], operations[i].tile, config) for i in places
-    )
-    before = tuple(permuted(ordered.before, places))
-    program = tuple(insert_tokens(plain, config, before))
-    address = dram.reserve(len(program) * INSTRUCTION_BYTES)
-    code = program_to_bytes(program)
-    expected = expected_cycles(timing, code, config, address)
-    done = tuple((place,) for place in places)
-    draft = Draft(
-        plan, addresses, builder, done, before, plain, program, address, code, expected, dram
-    )
+    address = dram.reserve(len(masked) * INSTRUCTION_BYTES)
+    found = []
+    for ordered in _orders(operations, masked, builder.in_order, config, overlap):
+        places = ordered.places
+        plain = tuple(
+            moved_to_bank(masked[i], ordered.banks[i], operations[i].tile, config) for i in places
+        )
+        before = tuple(permuted(ordered.before, places))
+        program = tuple(insert_tokens(plain, config, before))
+        code = program_to_bytes(program)
+        expected = expected_cycles(timing, code, config, address)
+        done = tuple((place,) for place in places)
+        made = plan, addresses, builder, done, before, plain, program, address, code, expected
+        found.append(Draft(*made, dram))
+    draft = replace(min(found, key=cycles_of), by_urgency=found[0].cycles)
     return _with_loads_joined(draft, config, timing) if overlap is Overlap.LAYERS else draft
 
 
@@ -195,7 +197,7 @@ def _add_layers(builder: Builder, planner: Planner, activations: Mapping[str, Ac
             builder.add_layer(number, layers[number])
         for name in stored:
             if makers[name] in members:
-                builder.store_output(activations[name], makers[name])
+                builder.store_output(activations[name], makers[name], ends.read.get(name))
         number += count
 
 
@@ -336,14 +338,14 @@ def moved(
     )
 
 
-def _ordered(
+def _orders(
     operations: Sequence[UnitOperation],
     program: Sequence[Instruction],
     in_order: Iterable[range],
     config: HardwareConfig,
     overlap: Overlap,
-) -> Ordered:
-    """The order of the program, with what ``overlap`` does not allow as further dependences.
+) -> Iterator[Ordered]:
+    """Orders of the program, with what ``overlap`` does not allow as further dependences.
 
     program: the operations with their bank masks.  in_order: operations; the LOADs and GEMMs of
     each range keep their order.
@@ -357,11 +359,14 @@ def _ordered(
     match overlap:
         case Overlap.NOTHING:
             places = list(range(len(program)))
-            return Ordered(places, [0] * len(program), serial(before))
+            yield Ordered(places, [0] * len(program), serial(before))
         case Overlap.UNITS | Overlap.TILES:
             units = [instruction.unit for instruction in program]
             before = drained(before, units, [operation.layer for operation in operations])
-    return order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
+            yield order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
+        case Overlap.LAYERS:
+            for by_use in (False, True):
+                yield order(program, before, tiles, config, by_use=by_use)
 
 
 def _reserve(dram: DramMap, activation: Activation, config: HardwareConfig) -> int:

@@ -32,6 +32,7 @@ from .plan_key import plan_key
 from .plan_record import PlanRecords, recorded_plan, to_plan_record
 from .planner import Planner
 from .record import record
+from .result_parts import blocks_read
 from .roof import Roof
 from .row_problems import lane_fill
 from .search import fastest
@@ -100,8 +101,6 @@ def compile_partition(
         _verify_all(layer.function for layer in layers)
     observe("lower", lambda: "\n\n".join(to_text(layer.function) for layer in layers))
     sources = tuple(activations[chain.last] for chain in partition.sources)
-    beside = (each for layer in layers for each in (layer.stored, layer.given))
-    weights = {each.name for each in beside if each is not None}
     known = _constant_inputs(graph, layers)
     sources += tuple(activations[name] for name in known)
     added = {node.inputs[1] for node in partition.appended}
@@ -111,7 +110,11 @@ def compile_partition(
         whole = activations[node.output]
         first = first_word(node.operator, whole.lanes, whole.plane)
         inside |= {node.inputs[0]: (node.output, 0), node.inputs[1]: (node.output, first)}
-    ends = Ends(sources, partition.result_roots | weights | added, known, inside)
+    read = blocks_read(layers)
+    given = {layer.given.name for layer in layers if layer.given is not None}
+    stored = partition.result_roots | added | given
+    only_read = {name: blocks for name, blocks in read.items() if name not in stored}
+    ends = Ends(sources, stored | read.keys(), known, inside, only_read)
     planner = Planner(layers, ends, config, overlap, look)
     key = "" if plans is None else plan_key(layers, planner.ends, config, overlap)
     if plans and key in plans:

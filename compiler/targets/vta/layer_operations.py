@@ -16,9 +16,10 @@ from dovetail.isa.instructions import Instruction, Load, Store
 from dovetail.isa.memories import Memory
 
 from ...errors import DoesNotFitError
-from .activation_loads import halo_loads, input_loads, result_store
+from .activation_loads import halo_loads, in_long_rows, input_loads
 from .constant_loads import SCALES, ConstantLoader, constant_piece, layer_constants
 from .constants import DramMap
+from .dram_parts import store_part
 from .layer_run import LayerRun, TileNest, iterations
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
@@ -29,6 +30,7 @@ from .long_moves import moves
 from .plan import Plan
 from .read_nests import BYTE, HIGH, LOW
 from .record import Frame, Part
+from .result_parts import result_parts
 from .ring import Grant
 from .rows import Piece
 from .schedules import Schedules
@@ -72,10 +74,19 @@ class LayerBuilder:
         place, address = self.plan.places[source.name], self.dram_places[source.name]
         self._add_all(input_loads(source, place, address, self.config), layer)
 
-    def store_output(self, result: Activation, layer: int) -> None:
-        """Append what stores a result, which ``layer`` is the last to write."""
+    def store_output(
+        self, result: Activation, layer: int, blocks: frozenset[int] | None = None
+    ) -> None:
+        """Append what stores a result, which ``layer`` is the last to write.
+
+        blocks: those of its channels that are read; None if all are.
+        """
         place, address = self.plan.places[result.name], self.dram_places[result.name]
-        self._add(result_store(result, place, address, self.config), layer)
+        shape = result.blocks, result.rows, result.columns
+        for part in result_parts(result, self.plan.layers, blocks):
+            word = place + (part[0][0] * shape[1] + part[1][0]) * shape[2] + part[2][0]
+            store = store_part(result, part, shape, word, address)
+            self._add(in_long_rows(store, self.config), layer)
 
     def add_layer(self, number: int, layer: LoweredLayer) -> None:
         """Append the operations of a layer: for each tile, the instructions of each nest."""

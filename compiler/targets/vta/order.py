@@ -41,21 +41,25 @@ def order(
     tiles: Sequence[int | None],
     config: HardwareConfig,
     banks: int | None = None,
+    *,
+    by_use: bool = False,
 ) -> Ordered:
     """All of ``program``, whose dependences are ``before``, in the order of expected starts.
 
     Of several instructions that could start on a unit, the one with the longest way to the end of
     the program goes first; of several LOADs, the one whose data is needed first; but before all
     others goes what empties a bank of ACC.
+    by_use: of all units, the one whose result is needed first.
     tiles: of each instruction the tile whose sums it makes or reads, which get a bank of ACC.
     banks: of ACC, if not all.
     """
     costs = [cost_of(instruction, config) for instruction in program]
-    urgency = _urgency(before, costs)
+    urgency = [] if by_use else _urgency(before, costs)
     first_use = _first_use(before)
     ranks = []
     for index, instruction in enumerate(program):
-        rank = first_use[index] if instruction.unit is Unit.LOAD else -urgency[index]
+        is_used = by_use or instruction.unit is Unit.LOAD
+        rank = first_use[index] if is_used else -urgency[index]
         if instruction.unit is Unit.VECTOR and tiles[index] is not None:
             rank = AT_ONCE
         ranks.append((rank, index))

@@ -36,12 +36,14 @@ class Ends:
     constants: bytes of those sources that are known, in blocks.
     inside: of activations that are parts of others in DRAM, the whole and the word that is the
     first.
+    read: of results that only layers read, as weights: the blocks of channels that they read.
     """
 
     sources: tuple[Activation, ...]
     results: frozenset[str]
     constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
     inside: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    read: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 @frozen

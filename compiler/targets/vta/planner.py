@@ -63,7 +63,7 @@ class Planner:
         self.placer = Placer(layers, self.items, config, overlap)
         self.schedules = Schedules()
         sources = [x for x in ends.sources if x.name not in ends.inside]
-        self.roof = roof_of(layers, sources, ends.results, config)
+        self.roof = roof_of(layers, sources, ends.results, config, ends.read)
         waits = self.roof.dram >= PACE * self.roof.cycles
         self.parts_parameters = waits and has_short_parameters(layers, config)
         """True if parameters had better be kept apart by their forms: DRAM sets the pace."""

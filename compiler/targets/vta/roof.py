@@ -3,7 +3,7 @@
 See ``docs/planner.md``, "Roof", for why.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +50,14 @@ def roof_of(
     sources: Sequence[Activation],
     results: Container[str],
     config: HardwareConfig,
+    read: Mapping[str, frozenset[int]] | None = None,
 ) -> Roof:
-    """results: names of activations that are in DRAM in the end."""
+    """results: names of activations that are in DRAM in the end.  read: as of ``Ends``."""
     chain = _Chain(layers, config)
     moved = distinct_bytes(layers, config) + int(chain.distinct @ chain.bytes)
     made = (layer.output for layer in layers if layer.output.name in results)
-    moved += sum(_size(x, config) for x in (*sources, *made))
+    moved += sum(_size(x, x.blocks, config) for x in sources)
+    moved += sum(_size(x, _blocks(x, read or {}), config) for x in made)
     gemm, vector = (int(total) for total in chain.busy.sum(1))
     return Roof(gemm, vector, _beats(moved, config), chain.length())
 
@@ -65,9 +67,15 @@ def _beats(size: int, config: HardwareConfig) -> int:
     return size // config.bus_bytes * config.dram.beat_interval_cycles
 
 
-def _size(x: Activation, config: HardwareConfig) -> int:
-    """Bytes of all pixels, in blocks; of an image none, because not every pixel need be read."""
-    pixels = 0 if x.image else x.blocks * x.height * x.width
+def _blocks(x: Activation, read: Mapping[str, frozenset[int]]) -> int:
+    """Blocks of a result that are stored."""
+    own = range(x.first_block, x.first_block + x.blocks)
+    return len(read[x.name].intersection(own)) if x.name in read else x.blocks
+
+
+def _size(x: Activation, blocks: int, config: HardwareConfig) -> int:
+    """Bytes of all pixels of some blocks; of an image none: not every pixel need be read."""
+    pixels = 0 if x.image else blocks * x.height * x.width
     return pixels * config.word_bytes(Memory.ACT)
 
 

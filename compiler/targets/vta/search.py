@@ -111,13 +111,15 @@ def fastest(
         price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
         for plan in (first.plan, planner.best(price, edges=True)):
             best = better(plan)
+    if any(layer.kernel.by_rows for layer in planner.layers):
+        best = _by_pixels(best, planner, activations, timing)
     if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
         for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
             best = better(plan)
     count = len(best.builder.operations)
     distance = best.cycles / max(1, planner.roof.cycles)
     given, effort = effort, min(effort * min(distance**FAR, MOST_MORE), max(effort, 1.0))
-    found = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)
+    found, rival = _refined(best, planner, activations, timing, effort, MOST_ROUNDS)
     if count <= effort * FEW_OPERATIONS:
         near = [
             make_draft(planner, plan, activations, overlap, timing)
@@ -126,18 +128,36 @@ def fastest(
         ]
         if near:
             other = _with_short_layers(min(near, key=_cycles), planner, activations, timing)
-            other = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
-            found = min(found, other, key=_cycles)
+            rival, _ = _refined(other, planner, activations, timing, effort, MOST_ROUNDS // 2)
     if count <= effort * ROUND_OPERATIONS and not _is_near(found, planner):
-        found = found if _is_long(found) else _placed(found, planner, activations, timing)
-        found = _deepened(found, planner, activations, timing)
-        found = _block_by_block(found, planner, activations, timing)
+        starts = {each.plan.key: each for each in (found, rival)}.values()
+        found = min((_with_room(one, planner, activations, timing) for one in starts), key=_cycles)
+    else:
+        found = min(found, rival, key=_cycles)
     found = _with_loads_cut(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
         if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
             return _with_items_apart(found, planner, activations, timing, given)
     return without_waits(found, planner.config, timing, given)
+
+
+def _by_pixels(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program in which layers of tokens have tiles of some tokens: GEMM sums
+    up the first while VECTOR normalises the next.
+    """
+    choices = planner.chooser.by_pixels(best.plan.choices)
+    try:
+        plan = planner.built(choices, best.plan.gone)
+    except NoRoomError:
+        return best
+    if plan.key == best.plan.key:
+        return best
+    other = make_draft(planner, plan, activations, Overlap.LAYERS, timing)
+    other = _with_short_layers(other, planner, activations, timing)
+    return min(best, other, key=_cycles)
 
 
 def _with_short_layers(
@@ -157,6 +177,15 @@ def _with_short_layers(
     except NoRoomError:
         return best
     return min(best, make_draft(planner, plan, activations, Overlap.LAYERS, timing), key=_cycles)
+
+
+def _with_room(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or a faster program that uses the room that is left in ACT."""
+    best = best if _is_long(best) else _placed(best, planner, activations, timing)
+    best = _deepened(best, planner, activations, timing)
+    return _block_by_block(best, planner, activations, timing)
 
 
 def _placed(
@@ -297,12 +326,14 @@ def _refined(
     timing: Timing,
     effort: float,
     rounds: int,
-) -> Draft:
-    """``best``, or a faster program, in which some layers run in another way; of ``rounds``."""
+) -> tuple[Draft, Draft]:
+    """``best``, or a faster program, in which some layers run in another way; of ``rounds``; and
+    the one that is fastest in the order by urgency, which deeper buffers may make the faster one.
+    """
     count = max(1, len(best.program))
     most = min(rounds, int(effort * ROUND_OPERATIONS) // count, count // OPERATIONS_A_ROUND)
     if _is_near(best, planner):
-        return best
+        return best, best
     drafts, gone = {best.plan.key: best}, best.plan.gone
 
     def attempt(choices: Sequence[Choice]) -> Trial | None:
@@ -332,7 +363,8 @@ def _refined(
         if other and other.cycles < start.cycles:
             start = other
     found = refine(start, attempt, ways, most - len(drafts))
-    return drafts[gone, tuple(choice.key for choice in found.choices), PLAIN]
+    fastest = drafts[gone, tuple(choice.key for choice in found.choices), PLAIN]
+    return fastest, min(drafts.values(), key=_by_urgency)
 
 
 def _is_long(draft: Draft) -> bool:
@@ -350,3 +382,7 @@ def _trial(draft: Draft) -> Trial:
 
 def _cycles(draft: Draft) -> int:
     return draft.cycles
+
+
+def _by_urgency(draft: Draft) -> int:
+    return draft.by_urgency

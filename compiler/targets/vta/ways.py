@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.frozen import frozen, replace
+from dovetail.isa.memories import Memory
 
 from ...options import Overlap
 from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
@@ -32,12 +33,15 @@ from .tile_estimate import Tile
 from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "LayerWays"]
+__all__ = ["GRAINS", "MOST_LAYERS", "PIXELS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
 
-GRAINS = (Grain(2), Grain(1, by_rows=True), Grain(2, by_rows=True), Grain(4))
+PIXELS = Grain(1, by_rows=True)
+"""Tiles of some rows, or pixels of a row, of all channels."""
+
+GRAINS = (Grain(2), PIXELS, Grain(2, by_rows=True), Grain(4))
 """Other grains for layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))
@@ -201,6 +205,17 @@ class LayerWays:
     def plain(self, number: int) -> Grain:
         """The grain of a layer that is all on chip in tiles of some rows of some channels."""
         return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
+
+    def sums_pixels(self, number: int) -> bool:
+        """True if a layer sums up the channels of each pixel of a row of them, as those of tokens
+        are, and half of WGT holds all its weights.
+        """
+        layer = self.layers[number]
+        extents, weights = layer.kernel.extents, layer.constants.get("weights")
+        if weights is None or layer.stored is not None or extents["y"] > 1 or extents["x"] == 1:
+            return False
+        tile = self.config.lanes(Memory.WGT)
+        return weights.shape[2:4] == (1, 1) and 2 * weights.size <= self.config.wgt_depth * tile
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""

@@ -14,14 +14,15 @@ from tests.instructions import gemm
 from .programs import TINY, executed, random_program, same, simulated
 
 
-def reordered(program: list[Instruction]) -> list[int]:
-    return order(program, dependences(program, TINY), [None] * len(program), TINY).places
+def reordered(program: list[Instruction], *, by_use: bool = False) -> list[int]:
+    before, tiles = dependences(program, TINY), [None] * len(program)
+    return order(program, before, tiles, TINY, by_use=by_use).places
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_new_order_leaves_the_same_result(seed: int) -> None:
     program = random_program(np.random.default_rng(seed), TINY, most=50)
-    places = reordered(program)
+    places = reordered(program, by_use=bool(seed % 2))
     assert sorted(places) == list(range(len(program)))
     new = [program[place] for place in places]
     assert same(executed(new, TINY), executed(program, TINY))
@@ -41,3 +42,12 @@ def test_loads_move_before_the_work_of_earlier_tiles() -> None:
         simulated(insert_tokens(each, TINY), TINY).counters["cycles"] for each in (program, new)
     )
     assert after < before
+
+
+def test_by_use_what_is_needed_first_comes_before_what_has_longer_to_go() -> None:
+    """Two sums; what reads the second comes first, but more follows the other."""
+    near, far = (
+        with_bank_masks(gemm((8, 0, 1, 0), acc_address=at, reduction=1), TINY) for at in (0, 16)
+    )
+    program = [far, near, near, far, far, far]
+    assert [reordered(program, by_use=by_use)[0] for by_use in (False, True)] == [0, 1]
