@@ -27,6 +27,7 @@ from .operations import Builder
 from .order import Ordered, order
 from .plan import Plan
 from .planner import Planner
+from .result_parts import LEAST_PART
 from .size import require_size
 from .timing import Timing, expected_cycles
 from .tokens import insert_tokens
@@ -36,6 +37,11 @@ __all__ = [
     *("Draft", "cut", "cycles_of", "joined", "kept", "known_loads", "make_draft", "moved"),
     "whole_cycles",
 ]
+
+TWO_ORDERS = 2500
+"""Instructions of a program, at most, that is ordered in two ways: to order a longer one takes
+long, and the second order gained nothing in ResNet-18 and MobileNetV2.
+"""
 
 
 @frozen
@@ -102,8 +108,9 @@ def make_draft(
     timing: Timing,
     *,
     cut: bool = False,
+    least: int = LEAST_PART,
 ) -> Draft:
-    """The program of a plan.  cut: as of ``ConstantLoader``."""
+    """The program of a plan.  cut: as of ``ConstantLoader``.  least: as of ``result_parts``."""
     config, ends = planner.config, planner.ends
     require_size(plan.layers, config)
     dram = DramMap(config)
@@ -119,7 +126,7 @@ def make_draft(
     addresses |= {
         name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
     }
-    builder = _built(planner, plan, dram, addresses, activations, cut=cut)
+    builder = _built(planner, plan, dram, addresses, activations, cut, least)
     dram = builder.dram
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
@@ -147,8 +154,8 @@ def _built(
     dram: DramMap,
     addresses: Mapping[str, int],
     activations: Mapping[str, Activation],
-    *,
     cut: bool,
+    least: int,
 ) -> Builder:
     """The operations of all layers; where DRAM sets the pace and most parameters have a short form,
     with parameters kept apart by their forms, if there is room.
@@ -157,7 +164,7 @@ def _built(
         # One that does not fit leaves no constants behind.
         own = dram.copy(dram.size)
         given = planner.config, plan, own, addresses, planner.schedules
-        builder = Builder(*given, apart=apart, cut=cut)
+        builder = Builder(*given, apart=apart, cut=cut, least=least)
         try:
             _add_layers(builder, planner, activations)
         except DoesNotFitError:
@@ -365,7 +372,8 @@ def _orders(
             before = drained(before, units, [operation.layer for operation in operations])
             yield order(program, before, tiles, config, 1 if overlap is Overlap.UNITS else None)
         case Overlap.LAYERS:
-            for by_use in (False, True):
+            ways = (False, True) if len(program) <= TWO_ORDERS else (False,)
+            for by_use in ways:
                 yield order(program, before, tiles, config, by_use=by_use)
 
 

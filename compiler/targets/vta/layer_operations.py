@@ -30,7 +30,7 @@ from .long_moves import moves
 from .plan import Plan
 from .read_nests import BYTE, HIGH, LOW
 from .record import Frame, Part
-from .result_parts import result_parts
+from .result_parts import LEAST_PART, result_parts
 from .ring import Grant
 from .rows import Piece
 from .schedules import Schedules
@@ -54,10 +54,11 @@ class LayerBuilder:
         *,
         apart: bool = False,
         cut: bool = False,
+        least: int = LEAST_PART,
     ) -> None:
         """``places``: DRAM address of every activation that stays in DRAM, by name.
 
-        apart, cut: as of ``ConstantLoader``.
+        apart, cut: as of ``ConstantLoader``.  least: as of ``result_parts``.
         """
         self.config, self.plan, self.dram, self.dram_places = config, plan, dram, places
         self.scheduled = tuple(
@@ -67,7 +68,7 @@ class LayerBuilder:
         self.in_order: list[range] = []
         """Groups of operations whose LOAD and GEMM instructions keep their order."""
         self._loader = ConstantLoader(config, dram, apart=apart, cut=cut)
-        self._tiles = 0
+        self._least, self._tiles = least, 0
 
     def load_input(self, source: Activation, layer: int) -> None:
         """Append what loads an input, which ``layer`` is the first to read."""
@@ -83,7 +84,7 @@ class LayerBuilder:
         """
         place, address = self.plan.places[result.name], self.dram_places[result.name]
         shape = result.blocks, result.rows, result.columns
-        for part in result_parts(result, self.plan.layers, blocks):
+        for part in result_parts(result, self.plan.layers, blocks, self._least):
             word = place + (part[0][0] * shape[1] + part[1][0]) * shape[2] + part[2][0]
             store = store_part(result, part, shape, word, address)
             self._add(in_long_rows(store, self.config), layer)

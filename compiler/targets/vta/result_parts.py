@@ -8,9 +8,9 @@ from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .stream import StreamedLayer
 
-__all__ = ["blocks_read", "result_parts"]
+__all__ = ["LEAST_PART", "blocks_read", "result_parts"]
 
-LEAST = 128
+LEAST_PART = 128
 """Words of a part, where the tiles of its layer allow that: to read a STORE takes 8 cycles of the
 bus.
 """
@@ -27,12 +27,16 @@ def blocks_read(layers: Iterable[LoweredLayer]) -> dict[str, frozenset[int]]:
 
 
 def result_parts(
-    x: Activation, layers: Iterable[StreamedLayer], read: frozenset[int] | None = None
+    x: Activation,
+    layers: Iterable[StreamedLayer],
+    read: frozenset[int] | None = None,
+    least: int = LEAST_PART,
 ) -> Iterator[tuple[Span, Span, Span]]:
     """Blocks, rows and columns, those of the halo counted, of each part of ``x``: some tiles of the
     layer that makes it.
 
     layers: of the program.  read: the blocks that are stored; None for all.
+    least: words of a part.
     """
     makers = [each for each in layers if each.layer.output.name == x.name]
     wanted = frozenset(range(x.blocks)) if read is None else read
@@ -40,20 +44,20 @@ def result_parts(
     cuts = set[int]()
     for each in makers:
         output, tile = each.layer.output, each.tiling.sizes["c"]
-        step = tile * -(-LEAST // (tile * output.height * output.width))
+        step = tile * -(-least // (tile * output.height * output.width))
         cuts |= set(range(output.first_block, output.first_block + output.blocks, step))
     kept = [0]
     for cut in sorted(cuts | ends):
-        if cut in ends or (cut - kept[-1]) * x.height * x.width >= LEAST:
+        if cut in ends or (cut - kept[-1]) * x.height * x.width >= least:
             kept.append(cut)
     for first, end in pairwise(kept):
         if first in wanted and first < end:
-            for rows, columns in _pixels(x, makers, end - first):
+            for rows, columns in _pixels(x, makers, end - first, least):
                 yield (first, end - first), rows, columns
 
 
 def _pixels(
-    x: Activation, makers: Sequence[StreamedLayer], blocks: int
+    x: Activation, makers: Sequence[StreamedLayer], blocks: int, least: int
 ) -> Iterator[tuple[Span, Span]]:
     """Rows and columns of each part of some blocks: some rows, or some pixels of a single one."""
     top, left = x.halo[:2]
@@ -62,7 +66,7 @@ def _pixels(
     step = size[axis]
     if makers:
         tile = makers[0].tiling.sizes[axis]
-        step = tile * -(-LEAST // (tile * blocks * size[other]))
+        step = tile * -(-least // (tile * blocks * size[other]))
     for start in range(0, size[axis], step):
         count = min(step, size[axis] - start)
         some = {other: (0, size[other]), axis: (start, count)}

@@ -134,6 +134,8 @@ def fastest(
         found = min((_with_room(one, planner, activations, timing) for one in starts), key=_cycles)
     else:
         found = min(found, rival, key=_cycles)
+    if count <= FEW_OPERATIONS:
+        found = _with_whole_results(found, planner, activations, timing)
     found = _with_loads_cut(found, planner, activations, timing)
     if found.is_load_bound and count <= FEW_OPERATIONS:
         found = _in_fewer(found, planner, activations, timing)
@@ -268,6 +270,17 @@ def _with_loads_cut(
         return best
     overlap = Overlap.LAYERS
     other = make_draft(planner, best.plan, activations, overlap, timing, cut=True)
+    return min(best, other, key=_cycles)
+
+
+def _with_whole_results(
+    best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
+) -> Draft:
+    """``best``, or the same program with what is all on chip stored at once, if that is faster:
+    where DRAM has other work, more instructions cost more than the wait for all tiles.
+    """
+    overlap, least = Overlap.LAYERS, planner.config.act_depth
+    other = make_draft(planner, best.plan, activations, overlap, timing, least=least)
     return min(best, other, key=_cycles)
 
 
