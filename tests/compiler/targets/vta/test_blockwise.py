@@ -1,6 +1,7 @@
 """A pool and a dense layer that run while the convolution before them makes its channel blocks."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -59,9 +60,9 @@ def test_where_little_is_gained_the_whole_program_judges(monkeypatch: pytest.Mon
     assert planner.built(plan.choices, plan.gone, replace(plan.placing, eager=True)).blockwise
     eager: list[bool] = []
 
-    def watched(planner: Planner, plan: Plan, *others: object) -> Draft:
+    def watched(planner: Planner, plan: Plan, *others: Any, **named: Any) -> Draft:
         eager.append(plan.placing.eager)
-        return make_draft(planner, plan, *others)  # type: ignore[arg-type]
+        return make_draft(planner, plan, *others, **named)
 
     monkeypatch.setattr(search, "make_draft", watched)
     assert_exact(_network(32, 36), TINY, 1)

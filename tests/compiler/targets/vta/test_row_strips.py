@@ -1,6 +1,7 @@
 """Normalisations of rows run strip by strip with the layers around them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -43,9 +44,9 @@ def test_a_normalisation_is_part_of_a_cascade_and_has_the_operators_bytes() -> N
     graph, options = block(6), CompileOptions(effort=0)
     plans: list[Plan] = []
 
-    def noted(planner: Planner, plan: Plan, *given: object) -> Draft:
+    def noted(planner: Planner, plan: Plan, *given: Any, **named: Any) -> Draft:
         plans.append(plan)
-        return make_draft(planner, plan, *given)  # type: ignore[arg-type]
+        return make_draft(planner, plan, *given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "make_draft", noted)
