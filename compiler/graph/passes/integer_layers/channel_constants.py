@@ -23,6 +23,8 @@ __all__ = ["check_sums", "in_levels", "with_bias", "with_factor", "with_whole_bi
 INT32_MAX = (1 << 31) - 1
 UNFELT = 1 << 16
 """How much larger than all products of a channel a bias is that hides them."""
+WHOLE = 1e-3
+"""Part of a step by which a bias may be other than whole ones."""
 ALONE = 1 << 20
 """Steps of a bias that has no products beside it."""
 LEAST, MOST = float(np.finfo(F32).tiny), float(np.finfo(F32).max)
@@ -70,6 +72,8 @@ def with_bias(
         steps = _by_channel(value, bias.values, "adds").astype(np.int64) - bias.zero_points
     else:
         given = bias.real() if isinstance(bias, RealConstant) else bias
+        if isinstance(bias, RealConstant) and bias.values.dtype == np.int32:
+            _require_whole(value, bias, _by_channel(value, given, "adds"))
         floats = _by_channel(value, given, "adds")
         value = _without_silent(state, value, floats)
         steps = _steps(floats, value.x_scale * value.w_scales, node.origin)
@@ -77,6 +81,19 @@ def with_bias(
     weights = state.builder.constants[value.weights]
     check_sums(value.operator, weights, np.rint(total), value.origin)
     return replace(value, bias=total)
+
+
+def _require_whole(value: Accumulated, bias: RealConstant, floats: Array) -> None:
+    """Raise UnrecognisedError for an int32 bias in other steps than the sum's, unless it is whole
+    ones of these: ONNX Runtime adds it in floats.
+    """
+    scales = value.x_scale * value.w_scales
+    steps = floats.astype(np.float64) / scales
+    if np.abs(steps - np.rint(steps)).max(initial=0) > WHOLE:
+        raise UnrecognisedError(
+            f"bias scale {float(bias.scales[0])!r} is not the product "
+            f"{float(np.ravel(scales)[0])!r} of input scale and weight scale"
+        )
 
 
 def _in_steps(value: Accumulated, bias: RealConstant) -> bool:
