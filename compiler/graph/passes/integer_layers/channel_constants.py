@@ -116,11 +116,12 @@ def _without_silent(state: State, value: Accumulated, bias: Array) -> Accumulate
     scales = np.broadcast_to(value.w_scales, value.bias.shape).astype(np.float64)
     steps = float(value.x_scale) * scales
     silent = (bias > INT32_MAX * steps) & (bias > UNFELT * steps * _reach(state, value))
-    if not silent.any():
+    if not silent.any() or value.operator.weight_zero_point:
         return value
-    scales = np.where(silent, bias / ALONE / float(value.x_scale), scales)
+    new = np.where(silent, bias / ALONE / float(value.x_scale), scales)
     weights = _times(state, value, np.where(silent, 0, 1))
-    return replace(value, weights=weights, bias=value.bias * ~silent, w_scales=scales.astype(F32))
+    moved = value.bias * np.where(silent, scales / new, 1)
+    return replace(value, weights=weights, bias=moved, w_scales=new.astype(F32))
 
 
 def _reach(state: State, value: Accumulated) -> Array:

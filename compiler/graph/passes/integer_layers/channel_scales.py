@@ -13,7 +13,7 @@ import numpy as np
 from ...ir import Node
 from ...operators.elementwise import Binary, BinaryFunction
 from ...operators.integer.values import Lookup, Requantize
-from ...operators.quantization import QuantizeLinear
+from ...operators.quantization import DequantizeLinear, QuantizeLinear
 from .channel_constants import in_levels
 from .quantize import requantized, sum_of
 from .state import State, UnrecognisedError
@@ -26,6 +26,9 @@ __all__ = [
     "of_depthwise",
     "quantize_channels",
 ]
+
+CHANNELS = 1
+"""Dimension of channels that a convolution of the model reads."""
 
 
 def has_channel_scales(state: State, node: Node) -> bool:
@@ -42,7 +45,7 @@ def quantize_channels(state: State, node: Node) -> ByChannel:
     value, scales, zeros = state.value(node.inputs[0]), *_parameters(state, node)
     operator = node.operator
     assert isinstance(operator, QuantizeLinear)
-    along = isinstance(value, Accumulated) and value.channel == operator.axis
+    along = isinstance(value, Accumulated) and value.channel == operator.axis == CHANNELS
     if not isinstance(value, Accumulated) or not along:
         raise UnrecognisedError(
             f"an activation with {scales.size} scales; required one, or one for each channel of a "
@@ -80,9 +83,12 @@ def quantize_channels(state: State, node: Node) -> ByChannel:
 def dequantize_channels(state: State, node: Node) -> ByChannel:
     """The same bytes, by the scales that they were quantised with; or any with one zero point."""
     value, scales, zeros = state.value(node.inputs[0]), *_parameters(state, node)
-    if isinstance(value, Integer) and len(np.unique(zeros)) == 1:
+    operator = node.operator
+    assert isinstance(operator, DequantizeLinear)
+    along = operator.axis == CHANNELS
+    if along and isinstance(value, Integer) and len(np.unique(zeros)) == 1:
         return ByChannel(value, scales, zeros, int(zeros[0]))
-    same = isinstance(value, ByChannel) and np.array_equal(value.scales, scales)
+    same = along and isinstance(value, ByChannel) and np.array_equal(value.scales, scales)
     if not isinstance(value, ByChannel) or not same or not np.array_equal(value.zeros, zeros):
         raise UnrecognisedError(
             f"an activation with {scales.size} scales; required one, or those that it was "

@@ -80,6 +80,17 @@ def test_bytes_of_fewer_bits_by_channels(zeros: Any) -> None:
     np.testing.assert_array_equal(run(graph, {"x": SAMPLE})[graph.outputs[0]], expected)
 
 
+def test_scales_along_another_dimension_are_refused() -> None:
+    rng, b = np.random.default_rng(3), ModelBuilder()
+    given = b.constant(rng.uniform(0.01, 0.1, 6).astype(F32)), b.constant(np.zeros(6, np.int8))
+    y = b.node("DequantizeLinear", ["x", *given], axis=2)
+    weights = rng.integers(-127, 128, (6, 1, 3, 3)).astype(np.int8)
+    w = b.dequantize(b.constant(weights), F32(0.01), np.int8(0))
+    y = b.quantize(b.node("Conv", [y, w], group=6), 0.1, np.int8(0))
+    with pytest.raises(UnsupportedOperatorError, match="an activation with 6 scales"):
+        integer_graph(b.build({"x": ("int8", (1, 6, 6, 5))}, y))
+
+
 def test_other_readers_of_scales_by_channels_stay_in_floats() -> None:
     model = network(np.zeros(CHANNELS, np.uint8), groups=1)
     with pytest.raises(UnsupportedOperatorError, match="6 scales, in 1 groups; required a group"):
