@@ -185,8 +185,8 @@ def _with_room(
     best: Draft, planner: Planner, activations: Mapping[str, Activation], timing: Timing
 ) -> Draft:
     """``best``, or a faster program that uses the room that is left in ACT."""
-    best = best if _is_long(best) else _placed(best, planner, activations, timing)
-    best = _deepened(best, planner, activations, timing)
+    placed = best if _is_long(best) else _placed(best, planner, activations, timing)
+    best = _deepened(placed, planner, activations, timing)
     return _block_by_block(best, planner, activations, timing)
 
 
@@ -279,8 +279,8 @@ def _with_whole_results(
     """``best``, or the same program with what is all on chip stored at once, if that is faster:
     where DRAM has other work, more instructions cost more than the wait for all tiles.
     """
-    overlap, least = Overlap.LAYERS, planner.config.act_depth
-    other = make_draft(planner, best.plan, activations, overlap, timing, least=least)
+    given = planner, best.plan, activations, Overlap.LAYERS, timing
+    other = make_draft(*given, least=planner.config.act_depth)
     return min(best, other, key=_cycles)
 
 
