@@ -106,11 +106,8 @@ def make_draft(
     activations: Mapping[str, Activation],
     overlap: Overlap,
     timing: Timing,
-    *,
-    cut: bool = False,
-    least: int = LEAST_PART,
 ) -> Draft:
-    """The program of a plan.  cut: as of ``ConstantLoader``.  least: as of ``result_parts``."""
+    """The program of a plan."""
     config, ends = planner.config, planner.ends
     require_size(plan.layers, config)
     dram = DramMap(config)
@@ -126,7 +123,7 @@ def make_draft(
     addresses |= {
         name: addresses[whole] + first * word for name, (whole, first) in ends.inside.items()
     }
-    builder = _built(planner, plan, dram, addresses, activations, cut, least)
+    builder = _built(planner, plan, dram, addresses, activations)
     dram = builder.dram
     operations = builder.operations
     masked = [with_bank_masks(operation.instruction, config) for operation in operations]
@@ -154,17 +151,16 @@ def _built(
     dram: DramMap,
     addresses: Mapping[str, int],
     activations: Mapping[str, Activation],
-    cut: bool,
-    least: int,
 ) -> Builder:
     """The operations of all layers; where DRAM sets the pace and most parameters have a short form,
     with parameters kept apart by their forms, if there is room.
     """
+    least = planner.config.act_depth if plan.placing.whole else LEAST_PART
     for apart in (planner.parts_parameters, False):
         # One that does not fit leaves no constants behind.
         own = dram.copy(dram.size)
         given = planner.config, plan, own, addresses, planner.schedules
-        builder = Builder(*given, apart=apart, cut=cut, least=least)
+        builder = Builder(*given, apart=apart, cut=plan.placing.cut, least=least)
         try:
             _add_layers(builder, planner, activations)
         except DoesNotFitError:

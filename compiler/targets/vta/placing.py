@@ -17,6 +17,9 @@ class Placing:
     layers run block by block even where little is gained, and begin early.  apart: whether, before
     all else, items lie where nothing has lain for the longest time, so that few instructions wait
     for a place; all of ACT is used then.
+
+    Two more choose how DRAM is used.  whole: whether a result that is all on chip is stored at
+    once, rather than in parts as they are made.  cut: whether long LOADs of constants are cut.
     """
 
     same_layer: int = 1
@@ -24,6 +27,8 @@ class Placing:
     addends: bool = True
     eager: bool = False
     apart: bool = False
+    whole: bool = False
+    cut: bool = False
 
 
 PLAIN = Placing(addends=False)

@@ -11,7 +11,8 @@ first, and inputs by -1, -2, ...; their names are for who reads it.  ``layers``:
 rows of their strips, with strips that each buffer has room for beyond what is needed (``more``),
 and whether buffers are ``turned``, or the ``blocks`` that they run at a time; layers wholly on
 chip; layers in tiles.  ``placing``: which of ``PLACINGS``, if not the first; ``eager``,
-``apart``: as of ``Placing``.  ``cycles``: that the program was expected to take.
+``apart``, ``whole``, ``cut``: as of ``Placing``.  ``cycles``: that the program was expected to
+take.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -31,7 +32,7 @@ from .tile_estimate import Tile
 
 __all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]
 
-FLAGS = "eager", "apart"
+FLAGS = "eager", "apart", "whole", "cut"
 """Fields of ``Placing`` that are so by a record's own entry."""
 
 GRAIN_FLAGS = "by_rows", "by_channels", "planes"
@@ -51,7 +52,7 @@ def to_plan_record(planner: Planner, plan: Plan, cycles: int) -> PlanRecord:
         "cycles": cycles,
         "layers": [_entry(choice) for choice in plan.choices],
     }
-    placing = PLACINGS.index(replace(plan.placing, eager=False, apart=False))
+    placing = PLACINGS.index(replace(plan.placing, **dict.fromkeys(FLAGS, False)))
     if placing:
         record["placing"] = placing
     record |= {name: True for name in FLAGS if getattr(plan.placing, name)}

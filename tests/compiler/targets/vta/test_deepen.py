@@ -83,14 +83,14 @@ def test_in_a_deeper_buffer_fewer_rows_lie_twice(planner: Planner) -> None:
 def test_it_counts_only_if_the_program_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """``fastest`` keeps what it had when deeper buffers only cost."""
     drafts: list[tuple[bool, int]] = []
-    original = search._deepened
+    original = search._Search._deepened
 
-    def watched(best: Draft, *others: object) -> Draft:
-        found = original(best, *others)  # type: ignore[arg-type]
+    def watched(search: search._Search, best: Draft) -> Draft:
+        found = original(search, best)
         drafts.append((found is best, found.cycles - best.cycles))
         return found
 
-    monkeypatch.setattr(search, "_deepened", watched)
+    monkeypatch.setattr(search._Search, "_deepened", watched)
     assert_exact(deep(HEIGHT, HEIGHT), SMALL, 1)
     assert drafts
     assert all(gained <= 0 and (same or gained < 0) for same, gained in drafts)

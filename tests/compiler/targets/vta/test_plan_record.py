@@ -15,13 +15,14 @@ from dovetail.compiler.options import CompileOptions
 from dovetail.compiler.targets.vta.cascade import Sized
 from dovetail.compiler.targets.vta.draft import Draft
 from dovetail.compiler.targets.vta.placing import PLACINGS
-from dovetail.compiler.targets.vta.plan_record import recorded_plan, to_plan_record
+from dovetail.compiler.targets.vta.plan_record import FLAGS, recorded_plan, to_plan_record
 from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.compiler.targets.vta.search import fastest
 from dovetail.isa.memories import Unit
 from dovetail.runtime.accelerator.part import accelerator_part, accelerator_parts
 from tests.compiler.graph.passes.integer_layers.models import F32, ModelBuilder
 from tests.end_to_end.models import Network
+from tests.end_to_end.test_transposed import build, plain_transposed
 from tests.once import short_searches
 
 from .programs import TINY
@@ -68,6 +69,18 @@ def test_a_kept_plan_gives_the_same_program(
     monkeypatch.setattr("dovetail.compiler.targets.vta.planner.Planner.best", None)
     assert compiled(path) == first
     assert path.read_text() == text
+
+
+def test_a_kept_plan_stores_results_as_the_search_did(tmp_path: Path) -> None:
+    path = tmp_path / "plans.json"
+    model = build(plain_transposed(strides=(2, 2), pads=(1, 1, 1, 1)), (9, 7))
+    first, again = (
+        accelerator_part(compile(model, "vta:tiny", CompileOptions(plans=path))) for _ in range(2)
+    )
+    (record,) = json.loads(path.read_text()).values()
+    assert record["whole"]
+    assert sum(each.unit is Unit.STORE for each in first.program) == 1
+    assert again.program == first.program
 
 
 def test_plans_of_several_networks_lie_in_one_file(kept: tuple[bytes, str], tmp_path: Path) -> None:
@@ -129,14 +142,15 @@ def test_deeper_buffers_and_another_placing_are_kept() -> None:
     planner = Planner(*lowered(model()), TINY)
     record = json.loads(json.dumps(to_plan_record(planner, planner.best(), 1)))
     assert "placing" not in record
-    assert not record.keys() & {"eager", "apart"}
+    assert not record.keys() & {*FLAGS}
     entry = next(each for each in record["layers"] if "rows" in each)
     choice = next(x for x in planner.best().choices if x.first == entry["first"])
     assert isinstance(choice.how, Sized)
     entry["more"] = [1] + [0] * (len(choice.how.rings) - 1)
-    record |= {"placing": 1, "eager": True, "apart": True}
+    flags = dict.fromkeys(FLAGS, True)
+    record |= {"placing": 1, **flags}
     plan = recorded_plan(planner, record)
-    assert plan.placing == replace(PLACINGS[1], eager=True, apart=True)
+    assert plan.placing == replace(PLACINGS[1], **flags)
     assert to_plan_record(planner, plan, 1) == record
 
 
