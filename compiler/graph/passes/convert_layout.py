@@ -19,7 +19,7 @@ from ..operators.integer.values import Add, Lookup, Multiply
 from ..operators.movement import Reshape, Transpose
 from ..rewrite import Rewriter, rewrite
 
-__all__ = ["ConvertLayout"]
+__all__ = ["ConvertLayout", "sink_below_lookup"]
 
 NCHW, NHWC = Transpose((0, 3, 1, 2)), Transpose((0, 2, 3, 1))
 """To the model's order of an image, and back."""
@@ -35,7 +35,7 @@ class ConvertLayout:
         """The rewritten graph; ``graph`` itself when nothing matches."""
         patterns = (
             *(_drop_reshape, _merge_reshapes, _merge_transposes, _drop_transpose),
-            *(_sink_below_lookup, _sink_below_add, _raise_above),
+            *(sink_below_lookup, _sink_below_add, _raise_above),
         )
         return rewrite(graph, patterns)
 
@@ -78,7 +78,7 @@ def _merge_transposes(rewriter: Rewriter, node: Node) -> str | None:
     return rewriter.builder.node(merged, before.inputs, node.output, node.origin)
 
 
-def _sink_below_lookup(rewriter: Rewriter, node: Node) -> str | None:
+def sink_below_lookup(rewriter: Rewriter, node: Node) -> str | None:
     before = rewriter.producer(node.inputs[0])
     if not isinstance(node.operator, Lookup) or before is None:
         return None

@@ -42,6 +42,7 @@ from .passes.drop_taps import DROP_TAPS
 from .passes.exact_sums import EXACT_SUMS
 from .passes.fixed_averages import FIXED_AVERAGES
 from .passes.fuse import Partition, fuse
+from .passes.grouped_rows import GroupedRows
 from .passes.halves import TwoHalves
 from .passes.head_lanes import HeadLanes
 from .passes.long_windows import LongWindows
@@ -118,7 +119,7 @@ def _shapes(lanes: int, act_words: int = 0, longest: int = ANY) -> tuple[Pass[Gr
         *(RaiseTransposes(), ACROSS_CHANNELS, SplitBands(lanes), DROP_TAPS, PAD_PIXELS),
         LongWindows(lanes),
         *(SHARED_HEADS, CachedAttention(lanes), DIFFERENCES, SplitProducts(lanes)),
-        *(TurnedRows(lanes, longest), ROWS_TO_PIXELS, ChannelTables(lanes)),
+        *(TurnedRows(lanes, longest), GroupedRows(lanes), ROWS_TO_PIXELS, ChannelTables(lanes)),
         *(DenseToConv(), MovePixels(longest), HeadLanes(lanes), SharedRows()),
         *(OwnChannels(lanes), SplitGroups(lanes), TwoHalves(lanes, act_words)),
         *(OwnRows(lanes, act_words), OwnParts(lanes), AlignChannels(lanes)),

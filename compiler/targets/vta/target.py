@@ -1,6 +1,7 @@
 """The target ``vta``: an accelerator of one configuration."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field
 
 from dovetail.isa.config import HardwareConfig
@@ -13,16 +14,18 @@ from dovetail.vta_sim.timing import time_program
 from ...errors import ModelError, TargetError, UnsupportedOperatorError
 from ...front.source import Imported, NeedsValueError, Source
 from ...graph.ir import Graph
-from ...graph.partition import Piece, Placement, Plan, Refusal, cut, place_nodes
+from ...graph.partition import Piece, Placed, Placement, Plan, Refusal, cut, place_nodes
 from ...graph.passes.integer_layers.recognition import (
     integer_layers,
 )
+from ...graph.passes.simplify import simplify
 from ...graph.placements import placements
 from ...options import CompileOptions
 from ...pipeline.trace import Trace
 from .accelerate import compile_accelerated, refuse, shaped_graph
 from .capabilities import ON_HOST, RUNS_ON_HOST, node_refusals
 from .estimates import costs_of
+from .passes.sink_transposes import SINK_TRANSPOSES
 from .plan_record import PlanRecords
 
 __all__ = ["DEFAULT_CONFIG", "Vta", "find_vta", "require_whole"]
@@ -55,25 +58,40 @@ class Vta:
     def plan(self, model: Imported) -> Plan:
         """Pieces of integer layers that the accelerator has, and those between them."""
         found = integer_layers(model.graph, model.kinds)
-        graph = shaped_graph(found.graph, self.config.block, _row_words(self.config))
+        best = self._pieces(found.graph, found.problem)
+        if len(best.pieces) > 1:
+            plain = simplify(found.graph)
+            sunk = SINK_TRANSPOSES.run(plain)
+            if sunk is not plain:
+                with suppress(UnsupportedOperatorError):
+                    other = self._pieces(sunk, found.problem)
+                    best = min(best, other, key=lambda each: len(each.pieces))
+        listed = placements(model.graph, model.kinds, found, best.placed, best.refusals)
+        reason = "its shape, or that of what it reads, depends on data"
+        late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
+        return Plan(best.pieces, (*listed, *late))
+
+    def _pieces(self, layers: Graph, problem: str | None) -> "_Pieces":
+        """The pieces of a graph of integer operators.
+
+        problem: of its recognition, for the error.  Raises UnsupportedOperatorError when no node
+        runs on the accelerator.
+        """
+        graph = shaped_graph(layers, self.config.block, _row_words(self.config))
         refusals = dict(_refusals_on(graph, self.config))
         while True:
             own = [number not in refusals for number in range(len(graph.nodes))]
             placed = place_nodes(graph, own, costs_of(self.config))
             if not any(placed.own):
                 reasons = [each.reason for each in refusals.values() if each.reason != RUNS_ON_HOST]
-                problems = [found.problem] if found.problem else reasons[:1]
+                problems = [problem] if problem else reasons[:1]
                 problems.append("no node of the model runs on the accelerator; compile it for cpu")
                 raise UnsupportedOperatorError("; ".join(problems))
             pieces = cut(placed, beside=lambda node: isinstance(node.operator, ON_HOST))
             more = self._refusals(graph, pieces, refusals)
             if not more:
-                break
+                return _Pieces(pieces, placed, refusals)
             refusals |= more
-        listed = placements(model.graph, model.kinds, found, placed, refusals)
-        reason = "its shape, or that of what it reads, depends on data"
-        late = (Placement(node, kind, "cpu", reason) for node, kind in model.late.items())
-        return Plan(pieces, (*listed, *late))
 
     def _refusals(
         self, graph: Graph, pieces: tuple[Piece, ...], known: Mapping[int, Refusal]
@@ -113,6 +131,15 @@ class Vta:
     def compile_open(self, model: Source, dims: Mapping[str, int], options: CompileOptions) -> Part:
         """Never asked for: ``load`` always gives a graph."""
         raise ModelError("the accelerator runs models of fixed sizes only")
+
+
+@frozen
+class _Pieces:
+    """Pieces in the order they run, where each node runs, and why some run on the CPU."""
+
+    pieces: tuple[Piece, ...]
+    placed: Placed
+    refusals: Mapping[int, Refusal]
 
 
 def require_whole(layers: Graph, config: HardwareConfig) -> None:
