@@ -119,7 +119,12 @@ class _Moving:
         """True if layers read rows or columns that it puts one after the other."""
         operator = node.operator
         along = isinstance(operator, Concatenate) and operator.axis in (1, 2)
-        return along and self.is_read_by_layers(node)
+        return along and any(map(self.is_read_by_layers, (node, *self.channels_of(node))))
+
+    def channels_of(self, node: Node) -> list[Node]:
+        """Slices of some of its channels."""
+        readers, kind = self.graph.consumers(node.output), self.graph.types[node.output]
+        return [each for each in readers if is_channel_slice(each, kind)]
 
     def stacked(self, node: Node) -> Assemble:
         """The operands of a Concatenate, each after the one before."""
