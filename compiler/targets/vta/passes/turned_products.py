@@ -1,11 +1,14 @@
 """Products of two tensors that are turned afterwards, as the products with operands exchanged.
 
     Transpose(Requantize(RowProducts(x, y)))           ->  Transpose'(Requantize(RowProducts(y, x)))
-    Transpose(Reshape(Requantize(RowProducts(x, y))))  ->  Reshape'(Requantize(RowProducts(y, x)))
+    Transpose(Reshape(Requantize(RowProducts(x, y))))  ->  Reshape'(Requantize(RowProducts(y, x))),
+                                                           of several heads with a Transpose before
 
 where rows would become channels: the accelerator makes channels along lanes, and cannot move them
 to pixels.  Each step takes away a Transpose of that kind, so it ends.
 """
+
+from math import prod
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.products import RowProducts
@@ -44,11 +47,18 @@ def _turn_image(rewriter: Rewriter, node: Node) -> str | None:
         return None
     *outer, rows, columns = rewriter.graph.types[before.inputs[0]].shape
     _, channels, height, width = before.operator.shape
-    if any(size != 1 for size in outer) or (rows, columns) != (channels, height * width):
+    heads = prod(outer)
+    if (heads * rows, columns) != (channels, height * width):
         return None
     product = _exchanged(rewriter, before.inputs[0])
     if product is None:
         return None
+    if heads > 1:
+        # Each pixel's channels are those of all heads.
+        apart = Reshape((1, heads, columns, rows))
+        product = rewriter.builder.node(apart, (product,), f"{node.output}/heads", node.origin)
+        beside = Transpose((0, 2, 1, 3))
+        product = rewriter.builder.node(beside, (product,), f"{node.output}/beside", node.origin)
     image = Reshape((1, height, width, channels))
     return rewriter.builder.node(image, (product,), node.output, node.origin)
 
