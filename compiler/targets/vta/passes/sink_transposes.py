@@ -11,8 +11,6 @@ would turn them back and forth.  Each pattern moves a transpose one node nearer 
 merges two; so the pass ends.
 """
 
-from math import prod
-
 import numpy as np
 
 from ....graph.ir import Node
@@ -24,6 +22,7 @@ from ....graph.passes.channels_first import merge_transposes, sink_below_movemen
 from ....graph.passes.convert_layout import sink_below_lookup
 from ....graph.rewrite import Rewriter, Rewriting
 from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from .axis_groups import axis_groups, wide_axes
 
 __all__ = ["SINK_TRANSPOSES"]
 
@@ -65,24 +64,17 @@ def _order(
     None where ``target``, a shape of the transposed tensor, joins axes that are not neighbours in
     ``shape``.
     """
-    axes = [axis for axis in permutation if shape[axis] > 1]
-    rank = {axis: place for place, axis in enumerate(sorted(axes))}
-    made = [axis for axis, size in enumerate(target) if size > 1]
-    groups: list[tuple[int, list[int]]] = []
-    while axes or made:
-        if not axes or not made:
+    groups = axis_groups([shape[axis] for axis in permutation], target)
+    if groups is None:
+        return None
+    place = {axis: number for number, axis in enumerate(wide_axes(shape))}
+    found = []
+    for joined, split in groups:
+        places = [place[permutation[axis]] for axis in joined]
+        if places != list(range(places[0], places[0] + len(places))):
             return None
-        joined, split = [axes.pop(0)], [made.pop(0)]
-        while (have := prod(shape[a] for a in joined)) != (want := prod(target[a] for a in split)):
-            rest, more = (axes, joined) if have < want else (made, split)
-            if not rest:
-                return None
-            more.append(rest.pop(0))
-        first = rank[joined[0]]
-        if [rank[axis] for axis in joined] != list(range(first, first + len(joined))):
-            return None
-        groups.append((first, split))
-    return [axis for _, split in sorted(groups) for axis in split]
+        found.append((places[0], split))
+    return [axis for _, split in sorted(found) for axis in split]
 
 
 def _below_pixels(rewriter: Rewriter, node: Node) -> str | None:

@@ -1,66 +1,86 @@
 """Products of two tensors that are turned afterwards, as the products with operands exchanged.
 
-    Transpose(Requantize(RowProducts(x, y)))           ->  Transpose'(Requantize(RowProducts(y, x)))
-    Transpose(Reshape(Requantize(RowProducts(x, y))))  ->  Reshape'(Requantize(RowProducts(y, x))),
-                                                           of several heads with a Transpose before
+    Transpose(Requantize(RowProducts(x, y)))  ->  Transpose'(Requantize(RowProducts(y, x)))
+    Transpose(Reshape(Transpose?(Requantize(RowProducts(x, y)))))
+        ->  Reshape'(Transpose'(Requantize(RowProducts(y, x))))
 
 where rows would become channels: the accelerator makes channels along lanes, and cannot move them
 to pixels.  Each step takes away a Transpose of that kind, so it ends.
 """
 
-from math import prod
+from collections.abc import Sequence
 
 from ....graph.ir import Graph, Node
 from ....graph.operators.integer.products import RowProducts
 from ....graph.operators.integer.values import Requantize
 from ....graph.operators.movement import Reshape, Transpose
 from ....graph.rewrite import Rewriter, rewrite
+from .axis_groups import axis_groups
 
 __all__ = ["turn_products"]
-
-TO_NHWC = Transpose((0, 2, 3, 1))
 
 
 def turn_products(graph: Graph) -> Graph:
     """The rewritten graph; ``graph`` itself when nothing matches."""
-    return rewrite(graph, (_turn, _turn_image))
+    return rewrite(graph, (_turn, _turn_reshaped))
 
 
 def _turn(rewriter: Rewriter, node: Node) -> str | None:
-    operator, shape = node.operator, rewriter.graph.types[node.inputs[0]].shape
-    rank = len(shape)
-    if not isinstance(operator, Transpose) or operator.permutation[-1] != rank - 2:
+    if not isinstance(node.operator, Transpose):
         return None
-    product = _exchanged(rewriter, node.inputs[0])
+    return _turned(rewriter, node.inputs[0], node.operator.permutation, node)
+
+
+def _turn_reshaped(rewriter: Rewriter, node: Node) -> str | None:
+    before = rewriter.producer(node.inputs[0])
+    if not isinstance(node.operator, Transpose) or before is None:
+        return None
+    if not isinstance(before.operator, Reshape):
+        return None
+    (name,) = before.inputs
+    permutation = _raised(rewriter, before, node.operator.permutation)
+    first = rewriter.producer(name)
+    if permutation is None or first is None:
+        return None
+    if isinstance(first.operator, Transpose):
+        (name,) = first.inputs
+        permutation = [first.operator.permutation[axis] for axis in permutation]
+    turned = _turned(rewriter, name, permutation, node)
+    if turned is None:
+        return None
+    image = Reshape(rewriter.graph.types[node.output].shape)
+    return rewriter.builder.node(image, (turned,), node.output, node.origin)
+
+
+def _raised(rewriter: Rewriter, node: Node, permutation: Sequence[int]) -> list[int] | None:
+    """The order of axes before the Reshape ``node`` that ``permutation`` is behind it; None where
+    it separates axes that were one.
+    """
+    before, after = (rewriter.graph.types[name].shape for name in (node.inputs[0], node.output))
+    groups = axis_groups(before, after)
+    wanted = [axis for axis in permutation if after[axis] > 1]
+    found = [axis for axis, size in enumerate(before) if size == 1]
+    for joined, split in sorted(groups or (), key=lambda group: wanted.index(group[1][0])):
+        first = wanted.index(split[0])
+        if wanted[first : first + len(split)] != split:
+            return None
+        found += joined
+    return None if groups is None else found
+
+
+def _turned(rewriter: Rewriter, name: str, permutation: Sequence[int], node: Node) -> str | None:
+    """What ``permutation`` makes of the products ``name``, from those with operands exchanged; None
+    where rows do not become channels.
+    """
+    rank = len(permutation)
+    if permutation[-1] != rank - 2:
+        return None
+    product = _exchanged(rewriter, name)
     if product is None:
         return None
     other = {rank - 1: rank - 2, rank - 2: rank - 1}
-    turned = Transpose(tuple(other.get(axis, axis) for axis in operator.permutation))
-    return rewriter.builder.node(turned, (product,), node.output, node.origin)
-
-
-def _turn_image(rewriter: Rewriter, node: Node) -> str | None:
-    if node.operator != TO_NHWC:
-        return None
-    before = rewriter.producer(node.inputs[0])
-    if before is None or not isinstance(before.operator, Reshape):
-        return None
-    *outer, rows, columns = rewriter.graph.types[before.inputs[0]].shape
-    _, channels, height, width = before.operator.shape
-    heads = prod(outer)
-    if (heads * rows, columns) != (channels, height * width):
-        return None
-    product = _exchanged(rewriter, before.inputs[0])
-    if product is None:
-        return None
-    if heads > 1:
-        # Each pixel's channels are those of all heads.
-        apart = Reshape((1, heads, columns, rows))
-        product = rewriter.builder.node(apart, (product,), f"{node.output}/heads", node.origin)
-        beside = Transpose((0, 2, 1, 3))
-        product = rewriter.builder.node(beside, (product,), f"{node.output}/beside", node.origin)
-    image = Reshape((1, height, width, channels))
-    return rewriter.builder.node(image, (product,), node.output, node.origin)
+    turned = Transpose(tuple(other.get(axis, axis) for axis in permutation))
+    return rewriter.builder.node(turned, (product,), f"{node.output}/turned", node.origin)
 
 
 def _exchanged(rewriter: Rewriter, name: str) -> str | None:
