@@ -79,8 +79,11 @@ def _turned(rewriter: Rewriter, name: str, permutation: Sequence[int], node: Nod
     if product is None:
         return None
     other = {rank - 1: rank - 2, rank - 2: rank - 1}
-    turned = Transpose(tuple(other.get(axis, axis) for axis in permutation))
-    return rewriter.builder.node(turned, (product,), f"{node.output}/turned", node.origin)
+    turned = tuple(other.get(axis, axis) for axis in permutation)
+    if turned == tuple(range(rank)):
+        return product
+    made = f"{node.output}/turned"
+    return rewriter.builder.node(Transpose(turned), (product,), made, node.origin)
 
 
 def _exchanged(rewriter: Rewriter, name: str) -> str | None:

@@ -59,3 +59,20 @@ def test_rows_of_heads_that_become_channels_are_made_as_channels() -> None:
     given = inputs_of(graph, 2)
     for name in graph.outputs:
         np.testing.assert_array_equal(interpret(turned, given)[name], interpret(graph, given)[name])
+
+
+def test_products_of_areas_become_one_image() -> None:
+    """As in YOLO12: [areas, heads, channels, rows], of which each area is some rows of an image."""
+    builder = GraphBuilder()
+    for name, shape in {"x": (2, HEADS, 4, 8), "y": (2, HEADS, 6, 8)}.items():
+        builder.input(name, TensorType(shape, "int8"))
+    made = _product(builder, "x", "y", (4, -9))
+    joined = builder.node(Transpose((1, 2, 0, 3)), (made,), "joined", "joined")
+    planes = builder.node(Reshape((1, 8, 3, 4)), (joined,), "planes", "planes")
+    graph = builder.build((builder.node(Transpose((0, 2, 3, 1)), (planes,), "image", "image"),))
+    turned = turn_products(graph)
+    (beside,) = [each.operator for each in turned.nodes if isinstance(each.operator, Transpose)]
+    assert beside == Transpose((0, 2, 1, 3))
+    given = inputs_of(graph, 2)
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(interpret(turned, given)[name], interpret(graph, given)[name])

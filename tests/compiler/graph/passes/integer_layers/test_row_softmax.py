@@ -12,7 +12,7 @@ from dovetail.compiler.graph.operators.movement import Reshape
 from dovetail.compiler.graph.passes.integer_layers.row_softmax import softmax_in_integers
 from dovetail.compiler.graph.types import TensorType
 
-from .models import F32, Array, ModelBuilder, reference
+from .models import F32, Array, ModelBuilder, integer_graph, reference
 
 
 def _rows(length: int, spread: float, count: int = 400) -> Array:
@@ -49,6 +49,19 @@ def _graph(then_multiplied: bool) -> Graph:
     if then_multiplied:
         moved = builder.node(RowProducts(-128, 0), (moved, "y"), "product", "product")
     return builder.build((moved,))
+
+
+def test_softmax_is_in_integers_where_a_convolution_reads_it() -> None:
+    """As in detectors, which take the mean of a distribution."""
+    b, x = ModelBuilder(), "x"
+    soft = b.node("Softmax", [b.dequantize(x, F32(0.1), np.int8(3))], axis=1)
+    shown = b.dequantize(b.quantize(soft, F32(1 / 256), np.int8(-128)), F32(1 / 256), np.int8(-128))
+    weights = b.constant(np.arange(16, dtype=np.int8).reshape(1, 16, 1, 1))
+    mean = b.node("Conv", [shown, b.dequantize(weights, F32(1), np.int8(0))])
+    graph = integer_graph(
+        b.build({x: ("int8", (1, 16, 2, 3))}, b.quantize(mean, F32(0.1), np.int8(-128)))
+    )
+    assert RowSoftmax in _kinds(graph.nodes)
 
 
 def _kinds(nodes: tuple[Node, ...]) -> set[type]:
