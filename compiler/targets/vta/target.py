@@ -111,11 +111,12 @@ class Vta:
                 (n for n, node in left if graph.constants.keys() >= set(node.inputs)),
                 # One whose table changes nothing is gone: the output is what the host makes.
                 (n for n, node in left if refusal.output in node.outputs),
+                # Names alone, such as parts of a tensor, are none of the accelerator's work.
+                (n for n, node in left),
             ):
                 found = {n: refusal for n in chosen if graph.nodes[n].output in made}
                 if found:
                     return found
-            raise UnsupportedOperatorError(refusal.reason)
         return {}
 
     def compile(

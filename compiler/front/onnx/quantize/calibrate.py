@@ -10,6 +10,7 @@ from dovetail.isa.frozen import frozen
 from ....errors import CalibrationError, ModelError
 from ....quantize.data import Dataset
 from ....quantize.signature import Sample, fitted
+from .coordinates import coordinates
 from .equalize import equalize
 from .evaluate import Evaluator
 from .joins import unlike_joins
@@ -55,14 +56,20 @@ class Calibrated:
     held: tuple[Sample, ...]
 
     def decide(self, keep: frozenset[str] = frozenset()) -> Decision:
-        """Quantise all but the nodes named ``keep``, and joins whose operands are too unlike.
+        """Quantise all but the nodes named ``keep``, coordinates, and joins whose operands are too
+        unlike.
 
         Raises ModelError when there is no such node, or nothing to quantise.
         """
         kept = self._named(keep)
         decided = self._without(kept)
-        if unlike := unlike_joins(self.model, decided, self.ranges):
-            decided = self._without(unlike | kept)
+        for found in (
+            coordinates(self.model, decided),
+            unlike_joins(self.model, decided, self.ranges),
+        ):
+            kept = found | kept
+        if kept:
+            decided = self._without(kept)
         _require_contraction(decided)
         seen = {name: self._range(name) for name in decided.calibrated(self.model)}
         ranges: dict[str, Range] = {}

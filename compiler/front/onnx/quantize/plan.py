@@ -106,8 +106,8 @@ def plan(
             role, reason = None, chosen[0]
         if role in (Role.FUNCTION, Role.PAIR):
             for name in operands(model, node):
-                before = None if name in scores.masks else model.producers.get(name)
-                if before is not None and before.outputs[0] in reasons:
+                before = None if name in scores.masks else _float_maker(model, name, roles, reasons)
+                if before is not None:
                     role, reason = None, f"it reads the result of {before}, which stays float"
         if role is None:
             reasons[node.outputs[0]] = reason
@@ -123,6 +123,21 @@ def plan(
     between = {name for norm in norms.values() for name in norm.between}
     group = _groups(model, roles, internal | between | frozenset(clips))
     return Plan(roles, kept, clips, group, scores)
+
+
+def _float_maker(
+    model: FloatModel, name: str, roles: Mapping[str, Role], reasons: Mapping[str, str]
+) -> OnnxNode | None:
+    """The node that stays float and makes ``name``, perhaps moved or joined with others that stay
+    float too; None if there is none.
+    """
+    before = model.producers.get(name)
+    if before is None or before.outputs[0] in reasons:
+        return before
+    if roles.get(before.outputs[0]) is not Role.PASS:
+        return None
+    found = [_float_maker(model, each, roles, reasons) for each in activations(model, before)]
+    return found[0] if None not in found and found else None
 
 
 def activations(model: FloatModel, node: OnnxNode) -> tuple[str, ...]:

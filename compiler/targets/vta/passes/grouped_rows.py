@@ -18,6 +18,7 @@ from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
+from ....graph.passes.convert_layout import ConvertLayout
 from ....graph.rewrite import Rewriter, rewrite
 
 __all__ = ["GroupedRows"]
@@ -32,7 +33,8 @@ class GroupedRows:
 
     def run(self, graph: Graph) -> Graph:
         """The rewritten graph; ``graph`` itself when nothing matches."""
-        return rewrite(graph, (self._softmax, self._convolution))
+        grouped = rewrite(graph, (self._softmax, self._convolution))
+        return graph if grouped is graph else ConvertLayout().run(grouped)
 
     def _groups(self, rewriter: Rewriter, name: str) -> tuple[str, int] | None:
         """The tensor whose channels ``name`` has in groups of whole blocks, and how many."""
