@@ -238,6 +238,31 @@ def test_boxes_and_scores_are_joined_as_floats_at_the_end() -> None:
     assert np.abs(value - expected)[:, 16 * 64 :].max() < 0.02, "scores"
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_coordinates_at_the_end_stay_float(*, ends: bool) -> None:
+    """Each pixel's place is added, and all is moved, joined and multiplied by a step."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], pads=[1] * 4),
+        helper.make_node("Sub", ["places", "c"], ["low"], name="low"),
+        helper.make_node("Add", ["places", "c"], ["high"], name="high"),
+        helper.make_node("Concat", ["low", "high"], ["box"], axis=1, name="join"),
+        helper.make_node("Mul", ["box", "step"], ["y"] if ends else ["scaled"], name="scale"),
+    ]
+    constants = {
+        "w1": CONSTANTS["w1"],
+        "places": 100 * random((1, 1, *SHAPE[2:]), 3).astype(np.float32),
+        "step": np.float32(8),
+    }
+    if not ends:
+        nodes.append(helper.make_node("Conv", ["scaled", "w2"], ["y"]))
+        constants["w2"] = random((6, 16, 1, 1), 3, 0.3)
+    found = quantize_model(small_model(nodes, SHAPE, constants), [{"x": random(SHAPE, 12)}])
+    kept = {} if not ends else {"low": "Sub", "high": "Add", "join": "Concat", "scale": "Mul"}
+    assert dict(found.kept).keys() == {f"node {name!r} ({kind})" for name, kind in kept.items()}
+    if ends:
+        assert "1x1x8x8 places" in dict(found.kept)["node 'low' (Sub)"]
+
+
 def test_weights_may_share_one_scale() -> None:
     found, model = quantized(node("Relu"), QuantizeOptions(per_channel=False))
     values = {each.name: each for each in found.model.graph.initializer}
