@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -201,7 +202,7 @@ def _difference(state: State, a: Real, b: Real, origin: str) -> Sum:
 
 
 def _product(state: State, a: Real, b: Real, origin: str) -> Multiplied:
-    """The product of two tensors, the smaller one repeated to the shape of the other."""
+    """The product of two tensors, one or both of them repeated to the shape of the result."""
     given = (a, b)
     once = tuple(replace(r, tensor=state.expanded.get(r.tensor.name, r.tensor)) for r in given)
     result = np.broadcast_shapes(*(model_shape(state.builder, each.tensor) for each in given))
@@ -210,6 +211,13 @@ def _product(state: State, a: Real, b: Real, origin: str) -> Multiplied:
         a, b = pair[n], once[1 - n]
         if model_shape(state.builder, a.tensor) == result:
             break
+    else:
+        a, b = sorted(once, key=lambda each: prod(model_shape(state.builder, each.tensor)[-2:]))[
+            ::-1
+        ]
+        if {len(model_shape(state.builder, each.tensor)) for each in once} == {4} == {len(result)}:
+            # Channels by a gate of pixels: the gate has as many channels then.
+            a = replace(a, tensor=repeated(state, a.tensor, result, origin))
     whole, part = (model_shape(state.builder, each.tensor) for each in (a, b))
     if len(whole) != len(part) or any(
         size not in (1, of) for size, of in zip(part, whole, strict=True)

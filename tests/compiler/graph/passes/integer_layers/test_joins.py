@@ -44,6 +44,17 @@ def test_constants_of_bytes_are_operands(kind: str, dtype: str) -> None:
     assert type(integer_graph(model).nodes[-1].operator).__name__ != "DequantizeLinear"
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_channels_are_multiplied_by_a_gate_of_pixels(*, turned: bool) -> None:
+    """Each is repeated to the shape of the result, as in FocalNet."""
+    b = ModelBuilder()
+    shapes = {"x": (1, 6, 1, 1), "z": (1, 1, 4, 5)}
+    pair = [b.dequantize("x", *X), b.dequantize("z", *Y)]
+    y = b.quantize(b.node("Mul", pair[::-1] if turned else pair), F32(0.1), np.int8(4))
+    model = b.build({name: ("int8", shape) for name, shape in shapes.items()}, y)
+    check(model, {name: image(9, shape) for name, shape in shapes.items()})
+
+
 @pytest.mark.parametrize("index", [0, 3, -1])
 def test_one_of_many_rows_is_a_slice(index: int) -> None:
     b = ModelBuilder()
