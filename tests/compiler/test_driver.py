@@ -35,7 +35,7 @@ STEPS = (
     *("across_channels", "split_bands", "drop_taps", "pad_pixels"),
     "long_windows",
     *("shared_heads", "cached_attention", "differences", "split_products"),
-    *("turned_rows", "rows_to_pixels", "channel_tables"),
+    *("turned_rows", "grouped_rows", "rows_to_pixels", "channel_tables"),
     *("dense_to_conv", "move_pixels", "head_lanes", "shared_rows"),
     *(
         "own_channels",

@@ -4,7 +4,7 @@ A tensor is quantised when a node that becomes an integer operator reads or writ
 a node only moves, pools or joins have one scale: they form a group.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping, Set
 from enum import Enum, auto
 
 from dovetail.isa.frozen import frozen
@@ -105,10 +105,9 @@ def plan(
         if role is not None and chosen:
             role, reason = None, chosen[0]
         if role in (Role.FUNCTION, Role.PAIR):
-            for name in operands(model, node):
-                before = None if name in scores.masks else _float_maker(model, name, roles, reasons)
-                if before is not None:
-                    role, reason = None, f"it reads the result of {before}, which stays float"
+            before = _float_operand(model, node, scores.masks, roles, reasons)
+            if before is not None:
+                role, reason = None, f"it reads the result of {before}, which stays float"
         if role is None:
             reasons[node.outputs[0]] = reason
         else:
@@ -123,6 +122,27 @@ def plan(
     between = {name for norm in norms.values() for name in norm.between}
     group = _groups(model, roles, internal | between | frozenset(clips))
     return Plan(roles, kept, clips, group, scores)
+
+
+def _float_operand(
+    model: FloatModel,
+    node: OnnxNode,
+    masks: Container[str],
+    roles: Mapping[str, Role],
+    reasons: Mapping[str, str],
+) -> OnnxNode | None:
+    """A node that stays float and gives an element-wise one its operand; None if there is none.
+
+    Movements and joins of floats are seen through only where nothing else is read: bytes that are
+    read too are worth bytes of the floats.
+    """
+    given = [name for name in operands(model, node) if name not in masks]
+    for before in map(model.producers.get, given):
+        if before is not None and before.outputs[0] in reasons:
+            return before
+    computed = [name for name in given if name not in model.constants]
+    found = [_float_maker(model, name, roles, reasons) for name in computed]
+    return found[0] if found and None not in found else None
 
 
 def _float_maker(

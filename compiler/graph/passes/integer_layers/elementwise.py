@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
@@ -212,11 +211,10 @@ def _product(state: State, a: Real, b: Real, origin: str) -> Multiplied:
         if model_shape(state.builder, a.tensor) == result:
             break
     else:
-        a, b = sorted(once, key=lambda each: prod(model_shape(state.builder, each.tensor)[-2:]))[
-            ::-1
-        ]
-        if {len(model_shape(state.builder, each.tensor)) for each in once} == {4} == {len(result)}:
-            # Channels by a gate of pixels: the gate has as many channels then.
+        a, b = sorted(once, key=lambda each: model_shape(state.builder, each.tensor)[1:2])
+        known = {each.tensor.name for each in once} & state.builder.constants.keys()
+        if not known and _is_gated(*(model_shape(state.builder, each.tensor) for each in (a, b))):
+            # The gate has as many channels then.
             a = replace(a, tensor=repeated(state, a.tensor, result, origin))
     whole, part = (model_shape(state.builder, each.tensor) for each in (a, b))
     if len(whole) != len(part) or any(
@@ -231,6 +229,11 @@ def _product(state: State, a: Real, b: Real, origin: str) -> Multiplied:
         tensor = repeated(state, b.tensor, (*whole[:2], *part[2:]), origin)
         b = replace(b, tensor=tensor)
     return Multiplied(a, b)
+
+
+def _is_gated(gate: tuple[int, ...], channels: tuple[int, ...]) -> bool:
+    """True for a gate of an image's pixels, and a number for each channel."""
+    return len(gate) == len(channels) == 4 and gate[1] == 1 and channels[2:] == (1, 1)
 
 
 JOINING: Mapping[BinaryFunction, Callable[[State, Real, Real, str], Value]] = {

@@ -42,6 +42,8 @@ class GroupedRows:
         if made is None or not isinstance(made.operator, Reshape):
             return None
         before, after = (rewriter.graph.types[each].shape for each in (made.inputs[0], name))
+        if len(after) < 2:
+            return None
         wide = [size for size in before[:-1] if size > 1]
         *outer, groups, size = after
         same = [each for each in outer if each > 1] == wide
