@@ -31,7 +31,7 @@ OF_PIXELS = (AnyRequantize, RowSoftmax, Softmax)
 
 
 def _before(rewriter: Rewriter, name: str) -> tuple[str, tuple[int, ...]] | None:
-    """What the transpose that makes ``name`` reads, and its permutation; None if none makes it."""
+    """Input and permutation of the transpose that makes ``name``; None if none does."""
     node = rewriter.graph.producer(name)
     if node is None or not isinstance(node.operator, Transpose):
         return None

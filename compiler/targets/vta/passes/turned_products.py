@@ -69,8 +69,8 @@ def _raised(rewriter: Rewriter, node: Node, permutation: Sequence[int]) -> list[
 
 
 def _turned(rewriter: Rewriter, name: str, permutation: Sequence[int], node: Node) -> str | None:
-    """What ``permutation`` makes of the products ``name``, from those with operands exchanged; None
-    where rows do not become channels.
+    """The products ``name`` in the order ``permutation``, made with operands exchanged; None where
+    rows do not become channels.
     """
     rank = len(permutation)
     if permutation[-1] != rank - 2:
