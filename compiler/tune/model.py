@@ -10,13 +10,17 @@ schedules: Chen et al., Learning to Optimize Tensor Programs, NeurIPS 2018.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xgboost
 from numpy.typing import NDArray
 
 from .experience import Experience
 from .problem import Features
+
+if TYPE_CHECKING:
+    import xgboost
 
 __all__ = ["CostModel", "rank_correlation"]
 
@@ -66,9 +70,12 @@ class CostModel:
     """Predicts the logarithm of a candidate's cost over the default's.
 
     experience: programs of any kernels, measured before.
+    XGBoost is imported for the first prediction: with scikit-learn it takes two seconds.
     """
 
     def __init__(self, experience: Experience | None = None) -> None:
+        if find_spec("xgboost") is None:
+            raise ModuleNotFoundError("No module named 'xgboost'", name="xgboost")
         self._experience = experience
         self._kernels: dict[str, _Kernel] = defaultdict(_Kernel)
         self._count = self._trained = 0
@@ -113,18 +120,22 @@ class CostModel:
         self._trained = self._count
 
 
-def _complete(kernel: _Kernel, base: xgboost.Booster) -> None:
+def _complete(kernel: _Kernel, base: "xgboost.Booster") -> None:
     """Guess the costs of new rows."""
     new = kernel.rows[len(kernel.guesses) :]
     if new:
         kernel.guesses += list(map(float, _predicted(base, new)))
 
 
-def _trained(rows: NDArray[np.float32], targets: NDArray[np.float32]) -> xgboost.Booster:
+def _trained(rows: NDArray[np.float32], targets: NDArray[np.float32]) -> "xgboost.Booster":
+    import xgboost
+
     return xgboost.train(PARAMETERS, xgboost.DMatrix(rows, targets), TREES)
 
 
-def _predicted(booster: xgboost.Booster, features: Sequence[Features]) -> NDArray[np.float32]:
+def _predicted(booster: "xgboost.Booster", features: Sequence[Features]) -> NDArray[np.float32]:
+    import xgboost
+
     return np.asarray(booster.predict(xgboost.DMatrix(np.stack(features))), np.float32)
 
 

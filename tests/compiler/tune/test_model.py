@@ -1,5 +1,7 @@
 """The cost model on programs whose cost is known, and the rank correlation."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,15 @@ def test_rank_correlation_of_small_lists() -> None:
     assert rank_correlation([1, 2, 3], [9, 4, 1]) == pytest.approx(-1)
     assert rank_correlation([1, 2, 2, 3], [1, 2, 2, 3]) == pytest.approx(1)
     assert rank_correlation([1, 1], [1, 2]) == 0
+
+
+def test_what_is_missing_is_told_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(ModuleNotFoundError) as refused:
+        CostModel()
+    assert refused.value.name == "xgboost"
 
 
 def test_the_model_says_nothing_of_few_records_and_learns_from_many() -> None:
