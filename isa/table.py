@@ -4,6 +4,8 @@ The same bits and the same legality as ``encoding.decode`` and ``legality.legali
 programs of thousands of words; a test holds the two together.
 """
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +34,10 @@ class InstructionTable:
 
     units: NDArray[np.int64]
     rows: NDArray[np.int64]
+
+    def fields(self, layout: Format, indices: NDArray[np.intp]) -> dict[str, Columns]:
+        """All fields of some instructions of the format ``layout``, by name; each int64[k]."""
+        return dict(zip(COLUMNS[layout.name], self.rows.T[:, indices], strict=False))
 
     def field(self, layout: Format, name: str, indices: NDArray[np.intp]) -> Columns:
         """Values of a field for some instructions of the format ``layout``; int64[k]."""
@@ -68,7 +74,7 @@ def decode_table(words: NDArray[np.uint8], config: HardwareConfig) -> Instructio
         chosen = parts[mine]
         values = _fields(chosen, layout)
         columns = dict(zip(COLUMNS[layout.name], values, strict=True))
-        legal = _nothing_above(chosen, layout.used_bits) & _legal(unit, columns, config)
+        legal = _nothing_above(chosen, layout) & _legal(unit, columns, config)
         table.rows[mine[legal], : len(values)] = values.T[legal]
         table.units[mine[legal]] = int(unit)
     return table
@@ -95,31 +101,59 @@ def _level_columns(layout: Format, stem: str) -> slice:
     return slice(start, start + level - first)
 
 
+@frozen
+class _Bits:
+    """Where the fields of a format are: uint64[fields, 1], but part, intp[fields].
+
+    across: intp[k], fields that go on in the next part.  signed: intp[k].  used: bits of all.
+    """
+
+    part: NDArray[np.intp]
+    shift: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    across: NDArray[np.intp]
+    signed: NDArray[np.intp]
+    sign: NDArray[np.uint64]
+    used: int
+
+    @classmethod
+    def of(cls, layout: Format) -> "_Bits":
+        widths = np.array([field.width for field in layout.fields], np.uint64)[:, None]
+        signed = np.flatnonzero([field.signed for field in layout.fields])
+        ends = np.cumsum(widths, axis=0, dtype=np.uint64)
+        part, shift = np.divmod(ends - widths, np.uint64(64))
+        across = np.flatnonzero(shift + widths > 64)
+        one = np.uint64(1)
+        mask, sign = (one << widths) - one, one << widths[signed] - one
+        return cls(part.astype(np.intp)[:, 0], shift, mask, across, signed, sign, int(ends[-1, 0]))
+
+
+BITS = {layout.name: _Bits.of(layout) for layout in FORMATS}
+"""By the name of the format."""
+
+
 def _fields(parts: NDArray[np.uint64], layout: Format) -> Columns:
     """The value of each field in each word: int64[fields, n].
 
     parts: uint64[n, parts of a word].
     """
-    widths = np.array([field.width for field in layout.fields], np.uint64)[:, None]
-    signs = np.array([field.signed for field in layout.fields], np.uint64)[:, None]
-    places = np.cumsum(widths, axis=0, dtype=np.uint64) - widths
-    part, shift = (places // 64).astype(np.intp)[:, 0], places % 64
-    by_part = np.concatenate([parts, np.zeros_like(parts[:, :1])], axis=1).T
-    # Shifted twice, since a shift by 64 is not defined.
-    bits = by_part[part] >> shift | by_part[part + 1] << (63 - shift) << np.uint64(1)
-    values = bits & ((np.uint64(1) << widths) - 1)
-    negative = values >> (widths - 1) & signs
-    # Modulo 2**64, as int64 counts.
-    return (values - (negative << widths)).astype(np.int64)
+    bits = BITS[layout.name]
+    by_part = np.ascontiguousarray(parts.T)
+    values = by_part[bits.part] >> bits.shift
+    over = bits.across
+    values[over] |= by_part[bits.part[over] + 1] << np.uint64(64) - bits.shift[over]
+    values &= bits.mask
+    # The sign's bit counts negative; modulo 2**64, as int64 counts.
+    values[bits.signed] = (values[bits.signed] ^ bits.sign) - bits.sign
+    return values.view(np.int64)
 
 
-def _nothing_above(parts: NDArray[np.uint64], used: int) -> NDArray[np.bool_]:
+def _nothing_above(parts: NDArray[np.uint64], layout: Format) -> NDArray[np.bool_]:
     """True where the reserved bits are 0."""
-    part, shift = divmod(used, 64)
+    part, shift = divmod(BITS[layout.name].used, 64)
     rest = parts[:, part:].copy()
-    if rest.size:
-        rest[:, 0] >>= np.uint64(shift)
-    return np.logical_not(np.logical_or.reduce(rest != 0, axis=1))
+    rest[:, :1] >>= np.uint64(shift)
+    return np.bitwise_or.reduce(rest, axis=1) == 0
 
 
 def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:
@@ -130,14 +164,15 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             rows = field["pad_y_before"] + field["count_y"] + field["pad_y_after"]
             columns = field["pad_x_before"] + field["count_x"] + field["pad_x_after"]
             legal &= (field["count_z"] * rows * columns != 0) & (field["memory"] < len(Memory))
-            sizes = np.array([config.word_bytes(memory) for memory in Memory])
-            size = sizes[np.minimum(field["memory"], len(Memory) - 1)]
-            size = np.where(field["nibbles"], config.bus_bytes, size)
+            sizes, may_be_short = _of_memories(config)
+            memory, short = np.minimum(field["memory"], len(sizes) - 1), field["nibbles"] != 0
+            size = sizes[memory]
+            size = np.where(short, config.bus_bytes, size)
             legal &= np.where(field["step"], _windows(field, config), _aligned(field, size))
-            codes = [memory.code for memory in config.short_memories]
-            legal &= (field["nibbles"] == 0) | np.isin(field["memory"], codes)
-            off = np.logical_or.reduce([field[name] % SHORT_ROWS != 0 for name in BY_ROWS])
-            legal &= ~((field["nibbles"] != 0) & (field["memory"] == Memory.TAB.code) & off)
+            if short.any():
+                legal &= ~short | may_be_short[memory]
+                off = np.logical_or.reduce([field[name] % SHORT_ROWS != 0 for name in BY_ROWS])
+                legal &= ~(short & (field["memory"] == Memory.TAB.code) & off)
         case Unit.STORE:
             legal &= field["count_z"] * field["count_y"] * field["count_x"] != 0
             legal &= _aligned(field, np.array(config.word_bytes(Memory.ACT)))
@@ -153,6 +188,13 @@ def _legal(unit: Unit, field: dict[str, Columns], config: HardwareConfig) -> NDA
             legal &= (field["lookup"] == 0) | (field["destination"] == SIDES.index(Memory.ACT))
             legal &= (field["tab_address"] % 256 == 0) & (field["low"] <= field["high"])
     return legal
+
+
+@cache
+def _of_memories(config: HardwareConfig) -> tuple[Columns, NDArray[np.bool_]]:
+    """Bytes of a word of each memory, and whether it may be in DRAM in a short form; by code."""
+    sizes = [config.word_bytes(memory) for memory in Memory]
+    return np.array(sizes), np.array([each in config.short_memories for each in Memory])
 
 
 def _rounded(field: dict[str, Columns], config: HardwareConfig) -> NDArray[np.bool_]:

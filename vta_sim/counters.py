@@ -18,11 +18,11 @@ def count(machine: Machine) -> dict[str, int]:
     values["instructions"] = int(np.count_nonzero(issue.ended >= 0))
     busy = _busy(machine)
     dispatched, units = issue.dispatched >= 0, plans.units
-    columns = {"stall_token": issue.waited_token, "stall_port": issue.waited_port, "busy": busy}
+    columns = np.stack((issue.waited_token, issue.waited_port, busy))
     for unit in Unit:
-        mine = dispatched & (units == int(unit))
-        for name, cycles in columns.items():
-            values[f"{unit.name.lower()}_{name}"] = int(cycles[mine].sum())
+        sums = columns[:, dispatched & (units == int(unit))].sum(axis=1).tolist()
+        for name, cycles in zip(("stall_token", "stall_port", "busy"), sums, strict=True):
+            values[f"{unit.name.lower()}_{name}"] = cycles
     values["fetch_beats"] = machine.fetched * machine.port.fetch_beats
     values["load_beats"] = machine.port.load.moved
     values["store_beats"] = machine.port.store.moved

@@ -1,5 +1,8 @@
 """Facts about every instruction that its timing depends on, as columns."""
 
+from collections.abc import Mapping, Sequence
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,21 +72,20 @@ def make_plans(table: InstructionTable, config: HardwareConfig) -> Plans:
     names = [name for name in Plans.__annotations__ if name not in ("units", "order", "first")]
     columns = {name: np.zeros(len(table.units), np.int64) for name in names}
     queues = [np.flatnonzero(table.units == int(unit)) for unit in Unit]
-    for unit, layout in ((Unit.LOAD, Load.format), (Unit.STORE, Store.format)):
-        _transfers(columns, table, layout, queues[unit], config)
+    layouts = Load.format, Gemm.format, Vector.format, Store.format
+    fields = [table.fields(each, mine) for each, mine in zip(layouts, queues, strict=True)]
+    for unit in (Unit.LOAD, Unit.STORE):
+        _transfers(columns, fields[unit], layouts[unit], queues[unit], config)
     cycles = issue_cycles(config)
     for unit, layout in ((Unit.GEMM, Gemm.format), (Unit.VECTOR, Vector.format)):
         mine = queues[unit]
         extent = table.levels(layout, "extent", mine)
         large = extent.prod(axis=1, dtype=np.float64) > MOST_ISSUES
         columns["issues"][mine] = cycles[unit] * np.where(large, MOST_ISSUES, extent.prod(axis=1))
-    _banks(columns, table, queues)
-    for unit, layout in zip(
-        Unit, (Load.format, Gemm.format, Vector.format, Store.format), strict=True
-    ):
-        mine = queues[unit]
-        columns["waits"][mine] = table.field(layout, "wait", mine)
-        columns["posts"][mine] = table.field(layout, "post", mine)
+    _banks(columns, fields, queues)
+    for mine, field in zip(queues, fields, strict=True):
+        columns["waits"][mine] = field["wait"]
+        columns["posts"][mine] = field["post"]
     lengths = [len(queue) for queue in queues]
     first = np.cumsum([0, *lengths[:-1]])
     return Plans(units=table.units, order=np.concatenate(queues), first=first, **columns)
@@ -91,83 +93,95 @@ def make_plans(table: InstructionTable, config: HardwareConfig) -> Plans:
 
 def _transfers(
     columns: dict[str, Columns],
-    table: InstructionTable,
+    field: Mapping[str, Columns],
     layout: Format,
     mine: NDArray[np.intp],
     config: HardwareConfig,
 ) -> None:
     """Fill in what is of LOAD or STORE."""
-
-    def field(name: str) -> Columns:
-        return table.field(layout, name, mine)
-
     size = np.full(len(mine), config.word_bytes(Memory.ACT))
     if layout is Load.format:
-        sizes = np.array([config.word_bytes(memory) for memory in Memory])
-        short = sizes.copy()
-        for memory in config.short_memories:
-            short[memory.code] = config.short_bytes(memory)
-        size = np.where(field("nibbles"), short[field("memory")], sizes[field("memory")])
+        sizes, short, wide = _of_memories(config)
+        size = np.where(field["nibbles"], short[field["memory"]], sizes[field["memory"]])
         if Memory.PAR in config.short_memories:
-            to_par = (field("nibbles") > 0) & (field("memory") == Memory.PAR.code)
+            to_par = (field["nibbles"] > 0) & (field["memory"] == Memory.PAR.code)
             one = config.short_bytes(Memory.PAR, same=True)
-            size = np.where(to_par & (field("gap") > 0), one, size)
-        rows = field("pad_y_before") + field("count_y") + field("pad_y_after")
-        across = field("pad_x_before") + field("count_x") + field("pad_x_after")
-        cells = field("count_z") * rows * across
-        words = field("count_z") * field("count_y") * field("count_x")
+            size = np.where(to_par & (field["gap"] > 0), one, size)
+        rows = field["pad_y_before"] + field["count_y"] + field["pad_y_after"]
+        across = field["pad_x_before"] + field["count_x"] + field["pad_x_after"]
+        cells = field["count_z"] * rows * across
+        words = field["count_z"] * field["count_y"] * field["count_x"]
         columns["cells"][mine] = np.where(cells == words, 0, cells)
-        columns["alone"][mine] = (field("step") > 0) | (not config.two_loads)
-    length, before, step, write = size * field("count_x"), np.zeros_like(size), size, size
+        columns["alone"][mine] = (field["step"] > 0) | (not config.two_loads)
+    length, before, step, write = size * field["count_x"], np.zeros_like(size), size, size
     if layout is Load.format:
         # Of TAB, with nibbles, a beat has several words, which are written together.
-        by_beats = np.isin(field("memory"), [memory.code for memory in config.by_beats])
-        by_beats |= field("nibbles") > 0
+        by_beats = wide[field["memory"]] | (field["nibbles"] > 0)
         write = np.where(by_beats, config.bus_bytes, size)
         # Windows of a row: from its first beat to its last.
-        windowed, bus = field("step") > 0, config.bus_bytes
-        step = np.where(windowed, field("step"), write)
-        before = np.where(windowed, field("dram_address") % bus, 0)
-        span = before + (field("count_x") - 1) * step + size
-        beats = np.where(field("count_x") > 0, -(-span // bus), 0)
+        windowed, bus = field["step"] > 0, config.bus_bytes
+        step = np.where(windowed, field["step"], write)
+        before = np.where(windowed, field["dram_address"] % bus, 0)
+        span = before + (field["count_x"] - 1) * step + size
+        beats = np.where(field["count_x"] > 0, -(-span // bus), 0)
         length = np.where(windowed, beats * bus, length)
     each = np.where(length > 0, length // config.burst_bytes + 2, 0)
     columns["write_bytes"][mine] = write
     columns["row_bytes"][mine] = length
     columns["before"][mine] = before
     columns["step"][mine] = step
-    columns["address"][mine] = field("dram_address") - before
-    columns["rows"][mine] = field("count_y")
-    columns["planes"][mine] = field("count_z")
-    columns["stride_y"][mine] = field("dram_stride_y")
-    columns["stride_z"][mine] = field("dram_stride_z")
-    columns["bursts"][mine] = field("count_y") * field("count_z") * each
+    columns["address"][mine] = field["dram_address"] - before
+    columns["rows"][mine] = field["count_y"]
+    columns["planes"][mine] = field["count_z"]
+    columns["stride_y"][mine] = field["dram_stride_y"]
+    columns["stride_z"][mine] = field["dram_stride_z"]
+    columns["bursts"][mine] = field["count_y"] * field["count_z"] * each
+
+
+@cache
+def _of_memories(config: HardwareConfig) -> tuple[Columns, Columns, NDArray[np.bool_]]:
+    """Bytes in DRAM of a word of each memory, and of one in a short form where there is one, and
+    whether words are written beat by beat; by code.
+    """
+    sizes = [config.word_bytes(each) for each in Memory]
+    short = config.short_memories
+    shorter = [
+        config.short_bytes(each) if each in short else config.word_bytes(each) for each in Memory
+    ]
+    return (
+        np.array(sizes),
+        np.array(shorter),
+        np.array([each in config.by_beats for each in Memory]),
+    )
 
 
 def _banks(
-    columns: dict[str, Columns], table: InstructionTable, queues: list[NDArray[np.intp]]
+    columns: dict[str, Columns],
+    fields: Sequence[Mapping[str, Columns]],
+    queues: Sequence[NDArray[np.intp]],
 ) -> None:
     """Fill in ``claim``, ``reads`` and ``writes``."""
     load, gemm, vector, store = queues
+    of_load, of_gemm, of_vector, of_store = fields
     claim = columns["claim"]
-    claim[store] = table.field(Store.format, "act_read_banks", store)
-    claim[load] = table.field(Load.format, "act_write_banks", load) << WRITE_SHIFT
-    claim[load] |= table.field(Load.format, "acc_banks", load) << ACC_SHIFT
-    to_par = table.field(Load.format, "memory", load) == Memory.PAR.code
+    claim[store] = of_store["act_read_banks"]
+    claim[load] = of_load["act_write_banks"] << WRITE_SHIFT
+    claim[load] |= of_load["acc_banks"] << ACC_SHIFT
+    to_par = of_load["memory"] == Memory.PAR.code
     claim[load] |= to_par.astype(np.int64) << PAR_SHIFT
-    claim[gemm] = table.field(Gemm.format, "act_read_banks", gemm)
-    claim[gemm] |= table.field(Gemm.format, "acc_banks", gemm) << ACC_SHIFT
-    act_read = table.field(Vector.format, "act_read_banks", vector)
-    act_write = table.field(Vector.format, "act_write_banks", vector)
-    acc = table.field(Vector.format, "acc_banks", vector)
+    claim[gemm] = of_gemm["act_read_banks"]
+    claim[gemm] |= of_gemm["acc_banks"] << ACC_SHIFT
+    act_read = of_vector["act_read_banks"]
+    act_write = of_vector["act_write_banks"]
+    acc = of_vector["acc_banks"]
     claim[vector] = act_read | act_write << WRITE_SHIFT | acc << ACC_SHIFT
     # Side by side as ACT and ACC, whether read or written.
     side = SIDES.index(Memory.ACC)
-    from_acc = table.field(Vector.format, "source", vector) == side
-    to_acc = table.field(Vector.format, "destination", vector) == side
-    row = table.field(Vector.format, "row", vector)
-    requantized = table.field(Vector.format, "finish", vector) == Finish.REQUANTIZE
-    largest = (row == Row.LESS) & (table.field(Vector.format, "fold", vector) == Fold.MAX)
+    from_acc = of_vector["source"] == side
+    to_acc = of_vector["destination"] == side
+    row = of_vector["row"]
+    requantized = of_vector["finish"] == Finish.REQUANTIZE
+    largest = (row == Row.LESS) & (of_vector["fold"] == Fold.MAX)
     reads_par = np.where(row == Row.NONE, requantized, ~largest).astype(np.int64)
     writes_par = (row != Row.NONE).astype(np.int64)
     claim[vector] |= writes_par << PAR_SHIFT

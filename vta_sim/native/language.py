@@ -87,29 +87,34 @@ class Record:
         cls.places = {name: place for place, name in enumerate(cls.__annotations__)}
 
     def __init__(self, **values: object) -> None:
-        self.__dict__["slots"] = np.zeros(len(self.places), np.int64)
         self.__dict__["kept"] = {}
+        slots = [0] * len(self.places)
         for name, value in values.items():
-            setattr(self, name, value)
+            slots[self.places[name]] = self._keep(name, value)
+        # All at once: to set one slot takes as long as all else that is done for it.
+        self.__dict__["slots"] = np.array(slots, np.int64)
         for name, kind in type(self).__annotations__.items():
             if kind is not int and name not in values:
                 raise TypeError(f"{type(self).__name__} lacks {name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        slots: NDArray[np.int64] = self.__dict__["slots"]
+        self.__dict__["slots"][self.places[name]] = self._keep(name, value)
+
+    def _keep(self, name: str, value: Any) -> int:
+        """What stands in the slot of a value; one with memory of its own is kept alive."""
         if isinstance(value, Record):
             self.__dict__["kept"][name] = value
-            slots[self.places[name]] = value.pointer
-        elif isinstance(value, np.ndarray):
+            return value.pointer
+        if isinstance(value, np.ndarray):
             kind = type(self).__annotations__[name].__metadata__[0]
             if not value.flags.c_contiguous or value.dtype != kind:
                 raise TypeError(
                     f"{name} is {value.dtype}, strides {value.strides}; required {kind}, contiguous"
                 )
             self.__dict__["kept"][name] = value
-            slots[self.places[name]] = value.__array_interface__["data"][0]
-        else:
-            slots[self.places[name]] = value
+            place: int = value.__array_interface__["data"][0]
+            return place
+        return int(value)
 
     def __getattr__(self, name: str) -> Any:
         """Read a field that is in a slot."""
