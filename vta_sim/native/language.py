@@ -101,7 +101,7 @@ class Record:
         self.__dict__["slots"][self.places[name]] = self._keep(name, value)
 
     def _keep(self, name: str, value: Any) -> int:
-        """What stands in the slot of a value; one with memory of its own is kept alive."""
+        """The number in the slot of a value; one with memory of its own is kept alive."""
         if isinstance(value, Record):
             self.__dict__["kept"][name] = value
             return value.pointer
