@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from math import prod
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.frozen import frozen, replace
@@ -22,6 +23,7 @@ from .plan import Plan
 from .planner import Planner
 from .refine import Trial, refine
 from .schedules import TILES
+from .stream import StreamedLayer
 from .timing import Timing
 from .ways import GRAINS
 
@@ -58,8 +60,10 @@ SHORT = 1000
 """Cycles of a layer that may run in one tile: to read instructions for four takes longer than what
 waits for its only one."""
 
-SAVED = 0.01
-"""Part of the cycles that reading the instructions takes that this saves, at least, to be tried."""
+SAVED, SURE = 0.01, 0.02
+"""Part of the cycles that reading the instructions takes that this saves, at least, to be tried;
+and, by estimate, for the program of four tiles each not to be made at all.
+"""
 
 WORSE = 1.1
 """Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
@@ -147,8 +151,8 @@ class _Search:
     def _of_first_plans(self) -> tuple[Draft, set[tuple[object, ...]]]:
         """The fastest program of the first plans, and the keys of those."""
         planner = self.planner
-        first = self._draft(planner.best())
-        best, seen = self._with_short_layers(first), {first.plan.key}
+        first = planner.best()
+        best, seen = self._drafted(first), {first.key}
 
         def better(plan: Plan) -> Draft:
             found, plans = best, [plan]
@@ -160,15 +164,14 @@ class _Search:
             for each in plans:
                 if each.key not in seen:
                     seen.add(each.key)
-                    other = self._with_short_layers(self._draft(each))
-                    found = min(found, other, key=cycles_of)
+                    found = min(found, self._drafted(each), key=cycles_of)
             return found
 
-        count = len(first.builder.operations)
+        count = len(best.builder.operations) + _left_out(first, best.plan)
         if count <= MANY_OPERATIONS:
             roof, is_long = planner.roof, count > FEW_OPERATIONS
             price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
-            for plan in (first.plan, planner.best(price, edges=True)):
+            for plan in (first, planner.best(price, edges=True)):
                 best = better(plan)
         if any(layer.kernel.by_rows for layer in planner.layers):
             best = self._by_pixels(best)
@@ -188,7 +191,16 @@ class _Search:
             return best
         if plan.key == best.plan.key:
             return best
-        return min(best, self._with_short_layers(self._draft(plan)), key=cycles_of)
+        return min(best, self._drafted(plan), key=cycles_of)
+
+    def _drafted(self, plan: Plan) -> Draft:
+        """The program of a plan, or of that with short layers in one tile each, if it is faster."""
+        choices = self.planner.chooser.larger(plan.choices, plan.gone, SHORT)
+        with suppress(NoRoomError):
+            short = self.planner.built(choices, plan.gone, plan.placing)
+            if self._fetched(_left_out(plan, short)) >= SURE * plan.cycles:
+                return self._draft(short)
+        return self._with_short_layers(self._draft(plan))
 
     def _with_short_layers(self, best: Draft) -> Draft:
         """With short layers in one tile each."""
@@ -199,8 +211,12 @@ class _Search:
         operations = (each for each in best.builder.operations if each.layer in changed)
         units = (each.instruction.unit for each in operations)
         saved = sum(unit in (Unit.GEMM, Unit.VECTOR) for unit in units) * (TILES - 1) // TILES
-        cycles = saved * INSTRUCTION_BYTES // self.planner.config.bus_bytes
-        return best if cycles < SAVED * best.cycles else self._or_built(best, choices)
+        few = self._fetched(saved) < SAVED * best.cycles
+        return best if few else self._or_built(best, choices)
+
+    def _fetched(self, count: int) -> int:
+        """Cycles in which so many instructions are read."""
+        return count * INSTRUCTION_BYTES // self.planner.config.bus_bytes
 
     def _with_room(self, best: Draft) -> Draft:
         """With the room used that is left in ACT."""
@@ -340,6 +356,20 @@ class _Search:
     def _is_near(self, draft: Draft) -> bool:
         """True if a long program has little to gain."""
         return _is_long(draft) and draft.cycles <= NEAR * self.planner.roof.cycles
+
+
+def _left_out(plan: Plan, other: Plan) -> int:
+    """Estimate: instructions of GEMM and VECTOR that ``other`` has less than ``plan``."""
+    return sum(
+        len(one.layer.kernel.nests) * (_tiles(one) - _tiles(another))
+        for one, another in zip(plan.layers, other.layers, strict=True)
+        if one.tiling.sizes != another.tiling.sizes
+    )
+
+
+def _tiles(planned: StreamedLayer) -> int:
+    extents, sizes = planned.layer.kernel.extents, planned.tiling.sizes
+    return prod(-(-extents[axis] // size) for axis, size in sizes.items())
 
 
 def _cycles_of(draft: Draft, choice: Choice) -> int:
