@@ -65,8 +65,10 @@ SAVED, SURE = 0.01, 0.02
 and, by estimate, for the program of four tiles each not to be made at all.
 """
 
-WORSE = 1.1
-"""Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
+WORSE = 1.08
+"""Times the cycles of the best long program; where tiles by rows take more, or those by channels,
+no finer ones are tried.
+"""
 
 NEAR = 1.06
 """A long program with so many cycles over those of its roof is near enough; and no program of so
@@ -335,18 +337,17 @@ class _Search:
         def ways(choices: Sequence[Choice], number: int) -> Sequence[Change]:
             return planner.chooser.changes(choices, number, gone)
 
-        start, by_rows = _trial(best), True
+        start, worse = _trial(best), set[bool]()
         grained = planner.chooser.grained(best.plan.choices, gone)
         for grain, choices in zip(GRAINS, grained, strict=True):
-            if grain.by_rows and not by_rows:
-                most -= 1
+            most -= grain.by_rows in worse
             if len(drafts) > most:
                 break
-            if grain.by_rows and not by_rows:
+            if grain.by_rows in worse:
                 continue
             other = attempt(choices)
-            if other and grain.by_rows and _is_long(best):
-                by_rows = other.cycles <= WORSE * start.cycles
+            if other and _is_long(best) and other.cycles > WORSE * start.cycles:
+                worse.add(grain.by_rows)
             if other and other.cycles < start.cycles:
                 start = other
         found = refine(start, attempt, ways, most - len(drafts))
