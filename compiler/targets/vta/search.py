@@ -25,7 +25,7 @@ from .refine import Trial, refine
 from .schedules import TILES
 from .stream import StreamedLayer
 from .timing import Timing
-from .ways import GRAINS
+from .ways import GRAINS, ROWS
 
 __all__ = ["fastest"]
 
@@ -65,9 +65,14 @@ SAVED, SURE = 0.01, 0.02
 and, by estimate, for the program of four tiles each not to be made at all.
 """
 
+MORE = 0.05
+"""Part of the cycles that reading more instructions takes, at most, for half as many rows a tile to
+be tried at first.
+"""
+
 WORSE = 1.08
 """Times the cycles of the best long program; where tiles by rows take more, or those by channels,
-no finer ones are tried.
+no finer ones are tried; nor is one searched that keeps another activation on chip.
 """
 
 NEAR = 1.06
@@ -115,10 +120,11 @@ class _Search:
         found, rival = self._refined(best, effort, MOST_ROUNDS)
         if count <= effort * FEW_OPERATIONS:
             plans = islice(planner.near(best.plan), MOST_NEAR)
-            near = [self._draft(plan) for plan in plans if plan.key not in seen]
+            near = [self._drafted(plan) for plan in plans if plan.key not in seen]
             if near:
-                other = self._with_short_layers(min(near, key=cycles_of))
-                rival, _ = self._refined(other, effort, MOST_ROUNDS // 2)
+                other = self._by_pixels(min(near, key=cycles_of))
+                if other.cycles <= WORSE * found.cycles:
+                    rival, _ = self._refined(other, effort, MOST_ROUNDS // 2)
         if count <= effort * ROUND_OPERATIONS and not self._is_near(found):
             starts = {each.plan.key: each for each in (found, rival)}.values()
             found = min((self._with_room(one) for one in starts), key=cycles_of)
@@ -175,8 +181,7 @@ class _Search:
             price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
             for plan in (first, planner.best(price, edges=True)):
                 best = better(plan)
-        if any(layer.kernel.by_rows for layer in planner.layers):
-            best = self._by_pixels(best)
+        best = self._by_pixels(best)
         if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
             for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
                 best = better(plan)
@@ -184,16 +189,18 @@ class _Search:
 
     def _by_pixels(self, best: Draft) -> Draft:
         """With layers of tokens in tiles of some tokens: GEMM sums up the first while VECTOR
-        normalises the next.
+        normalises the next.  Those that WGT has room for, then all.
         """
-        choices = self.planner.chooser.by_pixels(best.plan.choices)
-        try:
-            plan = self.planner.built(choices, best.plan.gone)
-        except NoRoomError:
+        if not any(layer.kernel.by_rows for layer in self.planner.layers):
             return best
-        if plan.key == best.plan.key:
-            return best
-        return min(best, self._drafted(plan), key=cycles_of)
+        best = self._or_built(best, self.planner.chooser.by_pixels(best.plan.choices))
+        grained = self.planner.chooser.grained(best.plan.choices, best.plan.gone)
+        by_rows = dict(zip(GRAINS, grained, strict=True))[ROWS]
+        with suppress(NoRoomError):
+            plan = self.planner.built(by_rows, best.plan.gone)
+            if self._fetched(_left_out(plan, best.plan)) <= MORE * best.cycles:
+                return self._or_built(best, by_rows)
+        return best
 
     def _drafted(self, plan: Plan) -> Draft:
         """The program of a plan, or of that with short layers in one tile each, if it is faster."""

@@ -33,7 +33,7 @@ from .tile_estimate import Tile
 from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "PIXELS", "LayerWays"]
+__all__ = ["GRAINS", "MOST_LAYERS", "PIXELS", "ROWS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
@@ -41,7 +41,10 @@ MOST_LAYERS = 8
 PIXELS = Grain(1, by_rows=True)
 """Tiles of some rows, or pixels of a row, of all channels."""
 
-GRAINS = (Grain(2), PIXELS, Grain(2, by_rows=True), Grain(4))
+ROWS = Grain(2, by_rows=True)
+"""Such tiles, half as large."""
+
+GRAINS = (Grain(2), PIXELS, ROWS, Grain(4))
 """Other grains for layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))
