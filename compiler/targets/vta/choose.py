@@ -9,8 +9,8 @@ from .cascade import Sized
 from .choice import Change, Choice
 from .place import NoRoomError
 from .room import Beside, Rooms
-from .tile_estimate import Tile
 from .schedules import TILES
+from .tile_estimate import Tile
 from .ways import GRAINS, MOST_LAYERS, PIXELS, LayerWays
 
 __all__ = ["Chooser"]
@@ -112,8 +112,8 @@ class Chooser:
         return self._room[gone]
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
-        """All of ``choices`` as fine as may be, but those in fewer tiles than usual; layers that are
-        all on chip one by one.
+        """All of ``choices`` as fine as may be, but not those in fewer tiles than usual; layers
+        that are all on chip one by one.
         """
         for grain in GRAINS:
             found = []

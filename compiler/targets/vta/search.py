@@ -72,7 +72,8 @@ be tried at first.
 
 WORSE = 1.08
 """Times the cycles of the best long program; where tiles by rows take more, or those by channels,
-no finer ones are tried; nor is one searched that keeps another activation on chip.
+no finer ones are tried; nor, in networks with normalised rows, is a program varied that keeps
+another activation on chip.
 """
 
 NEAR = 1.06
@@ -120,10 +121,11 @@ class _Search:
         found, rival = self._refined(best, effort, MOST_ROUNDS)
         if count <= effort * FEW_OPERATIONS:
             plans = islice(planner.near(best.plan), MOST_NEAR)
-            near = [self._drafted(plan) for plan in plans if plan.key not in seen]
+            near = [self._draft(plan) for plan in plans if plan.key not in seen]
             if near:
-                other = self._by_pixels(min(near, key=cycles_of))
-                if other.cycles <= WORSE * found.cycles:
+                other = self._with_short_layers(min(near, key=cycles_of))
+                other = self._by_pixels(other)
+                if other.cycles <= WORSE * found.cycles or not self._has_rows:
                     rival, _ = self._refined(other, effort, MOST_ROUNDS // 2)
         if count <= effort * ROUND_OPERATIONS and not self._is_near(found):
             starts = {each.plan.key: each for each in (found, rival)}.values()
@@ -139,6 +141,11 @@ class _Search:
             if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
                 return self._with_items_apart(found, given)
         return without_waits(found, planner.config, self.timing, given)
+
+    @property
+    def _has_rows(self) -> bool:
+        """True if layers normalise rows, as those of tokens do."""
+        return any(layer.kernel.by_rows for layer in self.planner.layers)
 
     def _draft(self, plan: Plan) -> Draft:
         return make_draft(self.planner, plan, self.activations, Overlap.LAYERS, self.timing)
@@ -191,7 +198,7 @@ class _Search:
         """With layers of tokens in tiles of some tokens: GEMM sums up the first while VECTOR
         normalises the next.  Those that WGT has room for, then all.
         """
-        if not any(layer.kernel.by_rows for layer in self.planner.layers):
+        if not self._has_rows:
             return best
         best = self._or_built(best, self.planner.chooser.by_pixels(best.plan.choices))
         grained = self.planner.chooser.grained(best.plan.choices, best.plan.gone)
