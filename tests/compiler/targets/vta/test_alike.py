@@ -5,7 +5,7 @@ import pytest
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.loops.parse import parse
 from dovetail.compiler.targets.vta.alike import Alike
-from dovetail.compiler.targets.vta.schedules import CONSTANTS, Schedules, Tiling, tiled
+from dovetail.compiler.targets.vta.schedules import CONSTANTS, Tiling, tiled
 
 TILING = Tiling({"c": 1, "y": 1, "x": 2}, ("c", "y", "x"))
 
@@ -30,9 +30,11 @@ def part(
 )
 def test_one_schedule_gives_each_layer_its_own(own: dict[str, object]) -> None:
     layer = part(**own)  # type: ignore[arg-type]
-    assert Alike.of(layer, CONSTANTS).function == Alike.of(part(), CONSTANTS).function
-    assert Alike.of(layer, CONSTANTS) != Alike.of(part(), CONSTANTS)
-    assert Schedules().of(layer, TILING).schedule.function == tiled(layer, TILING).function
+    alike, other = (Alike.of(each, CONSTANTS) for each in (layer, part()))
+    assert alike.function == other.function
+    assert alike != other
+    shared = tiled(other.function, TILING).function
+    assert alike.own(shared) == tiled(layer, TILING).function
 
 
 def test_0_and_1_stay() -> None:
