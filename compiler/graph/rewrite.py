@@ -94,8 +94,8 @@ def _round(
     for node in graph.nodes:
         found = None
         if worth is None or node.output in worth:
-            near = _near(graph, node, reach)
-            found = None if near & changed else _match(rewriter, patterns, node, names)
+            beside = changed and not changed.isdisjoint(_near(graph, node, reach))
+            found = None if beside else _match(rewriter, patterns, node, names)
         if found is None:
             nodes.append(node)
             continue

@@ -9,6 +9,7 @@ from .cascade import Sized
 from .choice import Change, Choice
 from .place import NoRoomError
 from .room import Beside, Rooms
+from .schedules import TILES
 from .tile_estimate import Tile
 from .ways import GRAINS, MOST_LAYERS, PIXELS, LayerWays
 
@@ -111,14 +112,18 @@ class Chooser:
         return self._room[gone]
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
-        """All of ``choices`` as fine as may be; layers that are all on chip one by one."""
+        """All of ``choices`` as fine as may be, but not those in fewer tiles than usual; layers
+        that are all on chip one by one.
+        """
         for grain in GRAINS:
             found = []
             for choice in choices:
                 members = range(choice.first, choice.first + choice.count)
                 whole = [self.ways.whole(n, gone) for n in members]
                 parted = choice.count > 1 and any(self.ways.parts_taps[n] for n in members)
-                if all(whole) and not parted:
+                if choice.grain.tiles < TILES:
+                    found.append(choice)
+                elif all(whole) and not parted:
                     found += [
                         Choice(n, 1, *each, None, self.ways.grained(n, grain))
                         for n, each in zip(members, whole, strict=True)

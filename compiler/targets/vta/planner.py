@@ -19,6 +19,7 @@ from .placing import PLAIN, Placing
 from .plan import Ends, Placer, Plan
 from .roof import roof_of
 from .schedules import Grain, Schedules
+from .tile_estimate import Tile
 from .ways import LayerWays
 
 __all__ = ["Planner"]
@@ -68,6 +69,7 @@ class Planner:
         self.parts_parameters = waits and has_short_parameters(layers, config)
         """True if parameters had better be kept apart by their forms: DRAM sets the pace."""
         sizes = CascadeSizes(layers, self.items, ends.results, config)
+        tiles: dict[tuple[object, ...], list[Tile]] = {}
         self.choosers = {
             edges: Chooser(
                 LayerWays(
@@ -78,6 +80,7 @@ class Planner:
                     overlap,
                     edges=edges,
                     sizes=sizes,
+                    tiles=tiles,
                     look=look,
                 )
             )

@@ -15,11 +15,11 @@ from math import prod
 from dovetail.isa.frozen import frozen, replace
 
 from ...errors import DoesNotFitError
-from ...loops.expressions import Buffer, Scope
+from ...loops.expressions import Scope
 from ...loops.ir import Allocate, For, Function, LoopKind
-from ...loops.rewrite import map_buffers
 from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
+from .alike import Alike
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
 from .layers.row_parameters import LESS, OVER, SQUARES
@@ -156,13 +156,11 @@ class Schedules:
         how = sizes, tiling.outer, tiling.depth, tiling.parted, tiling.apart
         key = id(function), *how
         if key not in self._made:
-            tensors = _tensors(function)
-            plain = _renamed(function, "", {each: f"tensor{n}" for n, each in enumerate(tensors)})
-            schedule = _tiled(plain, *how)
-            own = {f"tensor{n}": each for n, each in enumerate(tensors)}
-            named = _renamed(schedule.function, function.name, own)
-            schedule = replace(schedule, function=named)
-            self._made[key] = function, Scheduled(schedule, read_nests(named))
+            alike = Alike.of(function, CONSTANTS)
+            schedule = _tiled(alike.function, *how)
+            own = alike.own(schedule.function)
+            schedule = replace(schedule, function=own)
+            self._made[key] = function, Scheduled(schedule, read_nests(own))
         return self._made[key][1]
 
 
@@ -175,26 +173,8 @@ def _tiled(
     parted: tuple[str, ...],
     apart: bool,
 ) -> Schedule:
-    """The schedule of a layer without names of its own: many, such as the heads of an attention,
-    differ in the names of their tensors alone.
-    """
+    """The schedule of all layers that are alike."""
     return tiled(function, Tiling(dict(sizes), outer, depth, parted, apart))
-
-
-def _tensors(function: Function) -> tuple[str, ...]:
-    """The names of the activations that a layer reads and writes."""
-    buffers = (*function.inputs, *function.outputs)
-    return tuple(dict.fromkeys(each.name for each in buffers if each.name not in CONSTANTS))
-
-
-def _renamed(function: Function, name: str, names: Mapping[str, str]) -> Function:
-    """``function`` as ``name``, with other names of some buffers."""
-
-    def change(buffer: Buffer) -> Buffer:
-        return replace(buffer, name=names[buffer.name]) if buffer.name in names else buffer
-
-    inputs, outputs = (tuple(map(change, each)) for each in (function.inputs, function.outputs))
-    return Function(name, inputs, outputs, map_buffers(function.body, change))
 
 
 def default_tiling(kernel: Kernel, limits: Limits, depth: int = 1, grain: Grain = COARSE) -> Tiling:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from math import prod
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.frozen import frozen, replace
@@ -22,8 +23,9 @@ from .plan import Plan
 from .planner import Planner
 from .refine import Trial, refine
 from .schedules import TILES
+from .stream import StreamedLayer
 from .timing import Timing
-from .ways import GRAINS
+from .ways import GRAINS, ROWS
 
 __all__ = ["fastest"]
 
@@ -58,11 +60,21 @@ SHORT = 1000
 """Cycles of a layer that may run in one tile: to read instructions for four takes longer than what
 waits for its only one."""
 
-SAVED = 0.01
-"""Part of the cycles that reading the instructions takes that this saves, at least, to be tried."""
+SAVED, SURE = 0.01, 0.02
+"""Part of the cycles that reading the instructions takes that this saves, at least, to be tried;
+and, by estimate, for the program of four tiles each not to be made at all.
+"""
 
-WORSE = 1.1
-"""Times the cycles of the best long program; where tiles by rows take more, no others are tried."""
+MORE = 0.05
+"""Part of the cycles that reading more instructions takes, at most, for half as many rows a tile to
+be tried at first.
+"""
+
+WORSE = 1.08
+"""Times the cycles of the best long program; where tiles by rows take more, or those by channels,
+no finer ones are tried; nor, in networks with normalised rows, is a program varied that keeps
+another activation on chip.
+"""
 
 NEAR = 1.06
 """A long program with so many cycles over those of its roof is near enough; and no program of so
@@ -112,7 +124,9 @@ class _Search:
             near = [self._draft(plan) for plan in plans if plan.key not in seen]
             if near:
                 other = self._with_short_layers(min(near, key=cycles_of))
-                rival, _ = self._refined(other, effort, MOST_ROUNDS // 2)
+                other = self._by_pixels(other)
+                if other.cycles <= WORSE * found.cycles or not self._has_rows:
+                    rival, _ = self._refined(other, effort, MOST_ROUNDS // 2)
         if count <= effort * ROUND_OPERATIONS and not self._is_near(found):
             starts = {each.plan.key: each for each in (found, rival)}.values()
             found = min((self._with_room(one) for one in starts), key=cycles_of)
@@ -127,6 +141,11 @@ class _Search:
             if given >= 1 and len(found.plain) <= FEW_INSTRUCTIONS:
                 return self._with_items_apart(found, given)
         return without_waits(found, planner.config, self.timing, given)
+
+    @property
+    def _has_rows(self) -> bool:
+        """True if layers normalise rows, as those of tokens do."""
+        return any(layer.kernel.by_rows for layer in self.planner.layers)
 
     def _draft(self, plan: Plan) -> Draft:
         return make_draft(self.planner, plan, self.activations, Overlap.LAYERS, self.timing)
@@ -147,8 +166,8 @@ class _Search:
     def _of_first_plans(self) -> tuple[Draft, set[tuple[object, ...]]]:
         """The fastest program of the first plans, and the keys of those."""
         planner = self.planner
-        first = self._draft(planner.best())
-        best, seen = self._with_short_layers(first), {first.plan.key}
+        first = planner.best()
+        best, seen = self._drafted(first), {first.key}
 
         def better(plan: Plan) -> Draft:
             found, plans = best, [plan]
@@ -160,18 +179,16 @@ class _Search:
             for each in plans:
                 if each.key not in seen:
                     seen.add(each.key)
-                    other = self._with_short_layers(self._draft(each))
-                    found = min(found, other, key=cycles_of)
+                    found = min(found, self._drafted(each), key=cycles_of)
             return found
 
-        count = len(first.builder.operations)
+        count = len(best.builder.operations) + _left_out(first, best.plan)
         if count <= MANY_OPERATIONS:
             roof, is_long = planner.roof, count > FEW_OPERATIONS
             price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
-            for plan in (first.plan, planner.best(price, edges=True)):
+            for plan in (first, planner.best(price, edges=True)):
                 best = better(plan)
-        if any(layer.kernel.by_rows for layer in planner.layers):
-            best = self._by_pixels(best)
+        best = self._by_pixels(best)
         if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
             for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
                 best = better(plan)
@@ -179,16 +196,27 @@ class _Search:
 
     def _by_pixels(self, best: Draft) -> Draft:
         """With layers of tokens in tiles of some tokens: GEMM sums up the first while VECTOR
-        normalises the next.
+        normalises the next.  Those that WGT has room for, then all.
         """
-        choices = self.planner.chooser.by_pixels(best.plan.choices)
-        try:
-            plan = self.planner.built(choices, best.plan.gone)
-        except NoRoomError:
+        if not self._has_rows:
             return best
-        if plan.key == best.plan.key:
-            return best
-        return min(best, self._with_short_layers(self._draft(plan)), key=cycles_of)
+        best = self._or_built(best, self.planner.chooser.by_pixels(best.plan.choices))
+        grained = self.planner.chooser.grained(best.plan.choices, best.plan.gone)
+        by_rows = dict(zip(GRAINS, grained, strict=True))[ROWS]
+        with suppress(NoRoomError):
+            plan = self.planner.built(by_rows, best.plan.gone)
+            if self._fetched(_left_out(plan, best.plan)) <= MORE * best.cycles:
+                return self._or_built(best, by_rows)
+        return best
+
+    def _drafted(self, plan: Plan) -> Draft:
+        """The program of a plan, or of that with short layers in one tile each, if it is faster."""
+        choices = self.planner.chooser.larger(plan.choices, plan.gone, SHORT)
+        with suppress(NoRoomError):
+            short = self.planner.built(choices, plan.gone, plan.placing)
+            if self._fetched(_left_out(plan, short)) >= SURE * plan.cycles:
+                return self._draft(short)
+        return self._with_short_layers(self._draft(plan))
 
     def _with_short_layers(self, best: Draft) -> Draft:
         """With short layers in one tile each."""
@@ -199,8 +227,12 @@ class _Search:
         operations = (each for each in best.builder.operations if each.layer in changed)
         units = (each.instruction.unit for each in operations)
         saved = sum(unit in (Unit.GEMM, Unit.VECTOR) for unit in units) * (TILES - 1) // TILES
-        cycles = saved * INSTRUCTION_BYTES // self.planner.config.bus_bytes
-        return best if cycles < SAVED * best.cycles else self._or_built(best, choices)
+        few = self._fetched(saved) < SAVED * best.cycles
+        return best if few else self._or_built(best, choices)
+
+    def _fetched(self, count: int) -> int:
+        """Cycles in which so many instructions are read."""
+        return count * INSTRUCTION_BYTES // self.planner.config.bus_bytes
 
     def _with_room(self, best: Draft) -> Draft:
         """With the room used that is left in ACT."""
@@ -319,18 +351,17 @@ class _Search:
         def ways(choices: Sequence[Choice], number: int) -> Sequence[Change]:
             return planner.chooser.changes(choices, number, gone)
 
-        start, by_rows = _trial(best), True
+        start, worse = _trial(best), set[bool]()
         grained = planner.chooser.grained(best.plan.choices, gone)
         for grain, choices in zip(GRAINS, grained, strict=True):
-            if grain.by_rows and not by_rows:
-                most -= 1
+            most -= grain.by_rows in worse
             if len(drafts) > most:
                 break
-            if grain.by_rows and not by_rows:
+            if grain.by_rows in worse:
                 continue
             other = attempt(choices)
-            if other and grain.by_rows and _is_long(best):
-                by_rows = other.cycles <= WORSE * start.cycles
+            if other and _is_long(best) and other.cycles > WORSE * start.cycles:
+                worse.add(grain.by_rows)
             if other and other.cycles < start.cycles:
                 start = other
         found = refine(start, attempt, ways, most - len(drafts))
@@ -340,6 +371,20 @@ class _Search:
     def _is_near(self, draft: Draft) -> bool:
         """True if a long program has little to gain."""
         return _is_long(draft) and draft.cycles <= NEAR * self.planner.roof.cycles
+
+
+def _left_out(plan: Plan, other: Plan) -> int:
+    """Estimate: instructions of GEMM and VECTOR that ``other`` has less than ``plan``."""
+    return sum(
+        len(one.layer.kernel.nests) * (_tiles(one) - _tiles(another))
+        for one, another in zip(plan.layers, other.layers, strict=True)
+        if one.tiling.sizes != another.tiling.sizes
+    )
+
+
+def _tiles(planned: StreamedLayer) -> int:
+    extents, sizes = planned.layer.kernel.extents, planned.tiling.sizes
+    return prod(-(-extents[axis] // size) for axis, size in sizes.items())
 
 
 def _cycles_of(draft: Draft, choice: Choice) -> int:

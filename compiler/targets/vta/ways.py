@@ -33,7 +33,7 @@ from .tile_estimate import Tile
 from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "PIXELS", "LayerWays"]
+__all__ = ["GRAINS", "MOST_LAYERS", "PIXELS", "ROWS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
@@ -41,7 +41,10 @@ MOST_LAYERS = 8
 PIXELS = Grain(1, by_rows=True)
 """Tiles of some rows, or pixels of a row, of all channels."""
 
-GRAINS = (Grain(2), PIXELS, Grain(2, by_rows=True), Grain(4))
+ROWS = Grain(2, by_rows=True)
+"""Such tiles, half as large."""
+
+GRAINS = (Grain(2), PIXELS, ROWS, Grain(4))
 """Other grains for layers that are all on chip."""
 
 FINER = (Grain(2), Grain(4))
@@ -75,6 +78,7 @@ class LayerWays:
         *,
         edges: bool,
         sizes: CascadeSizes,
+        tiles: dict[tuple[object, ...], list[Tile]],
         look: Callable[[str], None] = lambda where: None,
     ) -> None:
         """``results``: names of the activations that are stored in any case.
@@ -83,7 +87,8 @@ class LayerWays:
         for constants that come again and for the rows of low images; and run channel by channel
         what is all on chip, so that layers overlap, and layers of more taps than TAP has words.
 
-        sizes: of cascades, for all choosers of the same layers.  look: called at each layer.
+        sizes, tiles: of cascades and of single layers, for all choosers of the same layers.
+        look: called at each layer.
         """
         self.layers, self.items, self.config = layers, items, config
         self._depth = SLOTS if overlap in (Overlap.TILES, Overlap.LAYERS) else 1
@@ -95,8 +100,7 @@ class LayerWays:
         self._late = [
             _late(layers, number) if edges else frozenset() for number in range(len(layers))
         ]
-        self._tiles: dict[tuple[int, frozenset[str], int], list[Tile]] = {}
-        self._sizes, self._waits = sizes, edges
+        self._tiles, self._sizes, self._waits = tiles, sizes, edges
         self._best: dict[tuple[int, int, frozenset[str], int, float], Choice | None] = {}
         self._found: dict[tuple[object, ...], _Options] = {}
         self._groups: dict[tuple[int, int], frozenset[str]] = {}
@@ -272,13 +276,13 @@ class LayerWays:
         return tile
 
     def _tiles_of(self, number: int, gone: frozenset[str], depth: int) -> list[Tile]:
-        key = number, self._names[number] & gone, depth
+        touched = self._names[number] & gone
+        late = self._late[number] & touched
+        key = number, touched, depth, late
         if key not in self._tiles:
             layer = self.layers[number]
             activations = _touched(layer, gone)
-            self._tiles[key] = stream_tiles(
-                layer.kernel, activations, self.config, depth, self._late[number]
-            )
+            self._tiles[key] = stream_tiles(layer.kernel, activations, self.config, depth, late)
         return self._tiles[key]
 
     def _chains(self, first: int, gone: frozenset[str]) -> Iterator[Choice]:

@@ -230,6 +230,8 @@ def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
 
     Before each tile the parts it reads must be fetched, and after it those it writes put back.
     """
+    if not windows:
+        return kernel
 
     def local(ref: Ref) -> Ref:
         window = windows.get(ref.buffer.name)
