@@ -89,3 +89,12 @@ def test_only_tests_that_mirror_a_file_are_asked_on_demand(
     monkeypatch.setattr(__main__, "BROAD", ())
     fault = Fault(CODE, 2, "constant", 2, 3, "7")
     assert __main__.chosen(reach, fault, b"a\nb\n", narrow) == tests
+
+
+def test_the_test_that_fails_is_named_whatever_its_simulator_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = f"ERROR    Ports:runner.py:674 ERROR: Failed 1 of 1 tests.\nFAILED {ONE}::a - Error\n"
+    monkeypatch.setattr(Workplace, "_run", lambda *given: (1, output))
+    (tmp_path / "cache").mkdir()
+    assert Workplace(tmp_path).try_fault([ONE], 1) == f"{ONE}::a"

@@ -84,7 +84,7 @@ class Workplace:
         shutil.copytree(self.folder / "cache", self.folder / "copy", copy_function=os.link)
         command = [*PYTEST, "--timeout=0", "-x", *tests]
         code, output = self._run(command, limit, self._environment("copy"))
-        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output, re.MULTILINE)
+        failed = re.findall(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", output, re.MULTILINE)
         return "" if code == 0 else (failed or [ENDED])[0]
 
     def _run(

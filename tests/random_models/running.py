@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as states
 
+from tests.exact_peer import exact_peer
+
 __all__ = ["IR_VERSION", "REFUSED", "Array", "compute", "fused", "info", "reads", "single"]
 
 Array = NDArray[np.generic]
@@ -95,13 +97,11 @@ def _named(model: onnx.ModelProto) -> list[str]:
 def _session(
     model: onnx.ModelProto, options: onnxruntime.SessionOptions
 ) -> onnxruntime.InferenceSession:
-    options.intra_op_num_threads = 1
-    # Without it, sums of uint8 times int8 saturate on x86 that has no VNNI.
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    with exact_peer():
+        return onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
 
 
 def info(name: str, array: Array) -> onnx.ValueInfoProto:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper
 
@@ -19,6 +20,7 @@ from dovetail.compiler.targets.vta.planner import Planner
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
 from dovetail.runtime.result import RunResult
+from tests.exact_peer import SESSION
 
 from . import plans, ready, relations
 from .compare import KEPT, SOFT, FoundError, RefusedError, check, references, uncertain
@@ -76,6 +78,47 @@ def test_what_onnx_runtime_does_not_run_is_no_difference() -> None:
     sample.model.graph.node[-1].input[0] = "nothing"
     with pytest.raises(RefusedError, match="ONNX Runtime does not run"):
         references(sample.model, sample.inputs[0])
+
+
+@pytest.mark.parametrize(
+    "sum_of_products",
+    ["MatMulInteger (x, w, zero, none)", "com.microsoft.QGemm (x, one, zero, w, one, none)"],
+)
+def test_sums_of_onnx_runtime_are_exact_on_every_cpu(
+    sum_of_products: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without instructions for them, pairs of products are added in 16 bits, which saturate."""
+    monkeypatch.setattr(onnxruntime, "InferenceSession", SESSION)
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18, "com.microsoft": 1]>
+    m (uint8[1, 4] x) => (y) <float one = {{1.0}}, uint8 zero = {{0}}, int8 none = {{0}}> {{
+      y = {sum_of_products}
+    }}""")
+    weights = onnx.numpy_helper.from_array(np.full((4, 16), 127, np.int8), "w")
+    model.graph.initializer.append(weights)
+    for optimised in (False, True):
+        (found,) = compute(model, {"x": np.full((1, 4), 255, np.uint8)}, optimised=optimised)
+        assert (found == 4 * 255 * 127).all()
+
+
+@pytest.mark.parametrize("second", ["v", "w"])
+def test_sums_are_exact_where_layers_share_weights_or_a_zero_point(
+    second: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnxruntime, "InferenceSession", SESSION)
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]>
+    m (uint8[1, 2] x) => (uint8[1, 2] h, uint8[1, 2] i)
+    <float s = {{1.0}}, float t = {{800.0}}, uint8 u = {{0}}, int8 z = {{0}},
+     int8[2, 2] v = {{127, 127, 127, 127}}, int8[2, 2] w = {{127, 127, 127, 127}}> {{
+      r = DequantizeLinear (x, s, u)
+      p = DequantizeLinear (v, s, z)
+      q = DequantizeLinear ({second}, s, z)
+      f = MatMul (r, p)
+      g = MatMul (r, q)
+      h = QuantizeLinear (f, t, u)
+      i = QuantizeLinear (g, t, u)
+    }}""")
+    for found in compute(model, {"x": np.array([[255, 255]], np.uint8)}, optimised=True):
+        assert (found == 81).all()  # 2 * 255 * 127 / 800; at most 32,767 / 800 if it saturates
 
 
 @pytest.mark.parametrize(("scale", "wrong"), [(1 / 4000, True), (1 / 1000, False)])

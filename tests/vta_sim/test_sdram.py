@@ -73,6 +73,24 @@ def test_bursts_of_a_row_follow_without_a_gap_in_one_direction() -> None:
     assert sdram_burst(sdram, 13, 192, 8, WRITE) == last + 2 + 1 + 8
 
 
+@pytest.mark.parametrize(
+    ("after", "refresh", "waits"),
+    [(0, 10_000, 1), (1, 10_000, 2), (0, 200, 5 + 4 + 20 + ACTIVE + 1), (0, 201, 1)],
+    ids=["seen by the last column", "seen after it", "a refresh is due", "one is due next"],
+)
+def test_a_burst_follows_if_it_is_seen_by_the_last_column(
+    after: int, refresh: int, waits: int
+) -> None:
+    """The first write has its last column in cycle 201; a row stays open for 5 cycles after one."""
+    sdram = chip(refresh)
+    last = sdram_burst(sdram, 190, 2 * ROW, 8, WRITE) + 7
+    first = sdram_burst(sdram, last - 1 + after, 2 * ROW + 64, 8, WRITE)
+    assert (last, first) == (201, last + waits)
+    sdram.refreshes = 100
+    other_row = sdram_burst(sdram, first, (BANKS + 2) * ROW, 8, WRITE)
+    assert other_row == first + 7 + 5 + 4 + ACTIVE + 1
+
+
 def test_a_row_stays_open_for_its_time_and_that_of_the_last_write() -> None:
     sdram = chip()
     first = sdram_burst(sdram, 10, 0, 2, READ)

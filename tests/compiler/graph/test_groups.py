@@ -19,6 +19,7 @@ from dovetail.compiler.graph.operators.movement import (
     Expand,
     PadMode,
     PadTensor,
+    Slice,
     Transpose,
 )
 from dovetail.compiler.graph.operators.reductions import Reduce, ReduceFunction
@@ -125,6 +126,24 @@ def test_what_an_epilogue_reads_twice_does_not_keep_its_padding_apart() -> None:
     assert g.groups(g(padding, g(MUL, product, g(TANH, product)), fill)) == [4]
     y = g(EXP, g.x)
     assert g.groups(g(padding, g(MUL, y, g(TANH, y)), fill)) == [4, 4]
+
+
+def test_a_product_takes_what_its_epilogue_reads() -> None:
+    """A function that it reads stays apart; so does what a part of bytes is of."""
+    g = Chain()
+    w = g.builder.constant("w", np.ones((8, 8), np.float32))
+    kinds = (g.builder.types[g.x], g.builder.types[w])
+    product = g(contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.FLOAT32), g(TANH, g.x), w)
+    assert g.groups(g(ADD, product, g(EXP, g.x))) == [1, 3]
+    for parts in (1, 2):
+        g = Chain()
+        w = g.builder.constant("w", np.ones((8, 8), np.int8))
+        x = g(Cast(DType.INT8), g.x)
+        for part in range(parts):
+            x = g(Slice((1, 0), (1, 1), (3 - part, 8)), x)
+        kinds = (g.builder.types[x], g.builder.types[w])
+        product = g(contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.INT32), x, w)
+        assert g.groups(product) == [1, 1 + parts]
 
 
 @pytest.mark.parametrize(("dtype", "sizes"), [("int8", [2, 3]), ("float32", [1, 3])])

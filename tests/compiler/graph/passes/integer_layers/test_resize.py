@@ -7,6 +7,7 @@ import pytest
 
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run
+from dovetail.compiler.graph.operators.integer.windows import Upsample2d
 
 from .models import F32, ModelBuilder, check, integer_graph, reference
 
@@ -69,13 +70,15 @@ def test_another_image_is_refused() -> None:
         integer_graph(resized((2, 1, 1, 1)))
 
 
-def linear(scales: tuple[float, ...], way: str, scale: float, dtype: str) -> Any:
+def linear(
+    scales: tuple[float, ...], way: str, scale: float, dtype: str, shape: tuple[int, ...] = SHAPE
+) -> Any:
     b = ModelBuilder()
     zero = np.int8(-3) if dtype == "int8" else np.uint8(125)
     factors = b.constant(np.array(scales, F32))
     how = {"mode": "linear", "coordinate_transformation_mode": way}
     x = b.node("Resize", [b.dequantize("x", F32(scale), zero), "", factors], **how)
-    return b.build({"x": (dtype, SHAPE)}, b.quantize(x, F32(scale), zero), dtype)
+    return b.build({"x": (dtype, shape)}, b.quantize(x, F32(scale), zero), dtype)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -86,6 +89,16 @@ def test_linear_sums_equal_onnxruntime(factors: tuple[float, ...], way: str, dty
     model = linear((1, 1, *factors), way, 2**-4, dtype)
     image = np.random.default_rng(4).integers(-128, 128, SHAPE).astype(np.int8)
     check(model, {"x": image if dtype == "int8" else image.view(np.uint8)})
+
+
+@pytest.mark.parametrize("size", [(2, 1), (1, 3), (1, 1)])
+def test_the_only_row_or_column_is_repeated(size: tuple[int, int]) -> None:
+    model = linear((1, 1, 2, 4), "half_pixel", 2**-4, "int8", (1, 3, *size))
+    image = np.random.default_rng(4).integers(-128, 128, (1, 3, *size)).astype(np.int8)
+    check(model, {"x": image})
+    operators = [node.operator for node in integer_graph(model).nodes]
+    repeats = [each.factors for each in operators if isinstance(each, Upsample2d)]
+    assert repeats == [each for each, n in (((2, 1), size[0]), ((1, 4), size[1])) if n == 1]
 
 
 @pytest.mark.parametrize("factors", [(2, 2), (4, 4)])
