@@ -7,7 +7,7 @@ from dovetail.isa.frozen import frozen
 from .block_cascade import Blocks
 from .cascade import Sized
 from .chain import Chain
-from .schedules import COARSE, PLANES, Grain
+from .grains import COARSE, PLANES, Grain
 from .tile_estimate import Tile
 
 __all__ = ["Change", "Choice"]

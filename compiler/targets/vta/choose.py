@@ -7,11 +7,11 @@ from dovetail.isa.frozen import replace
 from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Change, Choice
+from .grains import GRAINS, PIXELS, TILES
 from .place import NoRoomError
 from .room import Beside, Rooms
-from .schedules import TILES
 from .tile_estimate import Tile
-from .ways import GRAINS, MOST_LAYERS, PIXELS, LayerWays
+from .ways import MOST_LAYERS, LayerWays
 
 __all__ = ["Chooser"]
 

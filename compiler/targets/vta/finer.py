@@ -12,9 +12,10 @@ from dovetail.isa.memories import Unit
 
 from .block_cascade import steps_by
 from .chain import keeps_channels
+from .grains import PLANES, Grain
 from .layers.definition import LoweredLayer
 from .nest import Kernel
-from .schedules import PLANES, Grain, Limits, Tiling, default_tiling, divisors
+from .schedules import Limits, Tiling, default_tiling, divisors
 
 __all__ = ["finer_tiling"]
 

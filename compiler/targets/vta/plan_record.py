@@ -23,11 +23,11 @@ from ...errors import ScheduleError
 from .block_cascade import Blocks
 from .cascade import Sized
 from .choice import Choice
+from .grains import COARSE
 from .place import NoRoomError
 from .placing import PLACINGS
 from .plan import Plan
 from .planner import Planner
-from .schedules import COARSE
 from .tile_estimate import Tile
 
 __all__ = ["PlanRecord", "PlanRecords", "recorded_plan", "to_plan_record"]

@@ -11,6 +11,7 @@ from .cascade_sizes import CascadeSizes
 from .choice import Choice
 from .choose import Chooser
 from .constant_loads import has_short_parameters
+from .grains import Grain
 from .items import Item, activation_items
 from .join_loads import PACE
 from .layers.definition import LoweredLayer
@@ -18,7 +19,7 @@ from .place import NoRoomError
 from .placing import PLAIN, Placing
 from .plan import Ends, Placer, Plan
 from .roof import roof_of
-from .schedules import Grain, Schedules
+from .schedules import Schedules
 from .tile_estimate import Tile
 from .ways import LayerWays
 

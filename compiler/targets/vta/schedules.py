@@ -20,6 +20,7 @@ from ...loops.ir import Allocate, For, Function, LoopKind
 from ...loops.traverse import walk
 from ...schedule.steps.schedule import Schedule
 from .alike import Alike
+from .grains import COARSE, Grain
 from .layers.lower import ADDEND
 from .layers.row_norm import KEPT, WIDE
 from .layers.row_parameters import LESS, OVER, SQUARES
@@ -30,11 +31,6 @@ from .read_nests import BYTE, HIGH, LOW, read_nests
 
 __all__ = [
     "AXES",
-    "CHANNELS",
-    "COARSE",
-    "PLANES",
-    "TILES",
-    "Grain",
     "Limits",
     "Scheduled",
     "Schedules",
@@ -48,11 +44,6 @@ __all__ = [
 AXES = ("c", "y", "x")
 FAR = 8
 """A tile that is this many times smaller than wanted gives way to one that is larger."""
-
-TILES = 4
-"""Tiles a layer is cut into at least, if it can be: the epilogue of one runs under the matrix
-core's next.
-"""
 
 PARTS = {"weights": Scope.WGT, "taps": Scope.TAP}
 """Constants of which a tile has only its part, and their memories."""
@@ -76,32 +67,6 @@ CONSTANTS = (*PARTS, *WHOLE)
 LANES = ("l", "i")
 MOST_KEPT = 1024
 """Schedules that a process remembers."""
-
-
-@frozen
-class Grain:
-    """How fine instructions are.  A unit holds banks while it works on one, so finer ones let
-    others go on; but each costs its latency.
-
-    parts: of what would be one tile by default.  by_rows: tiles have all channels of some rows,
-    which suits windows of rows.  by_channels: they may have some channels where a layer has no sums
-    too, as those with sums may.  planes: they have all pixels of these channels, if sums fit in a
-    bank.  tiles: a layer is cut into at least, if it can be.
-    """
-
-    parts: int = 1
-    by_rows: bool = False
-    by_channels: bool = False
-    planes: bool = False
-    tiles: int = TILES
-
-
-COARSE = Grain()
-CHANNELS = Grain(by_channels=True)
-"""Tiles of some rows of some channels, whatever the layer."""
-
-PLANES = Grain(by_channels=True, planes=True)
-"""Tiles of layers that overlap channel by channel."""
 
 
 @frozen

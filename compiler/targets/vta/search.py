@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from math import prod
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.frozen import frozen, replace
@@ -15,6 +14,7 @@ from .choice import Change, Choice
 from .constant_loads import PIECE_CYCLES
 from .deepen import deepest
 from .draft import Draft, cycles_of, make_draft
+from .grains import GRAINS, ROWS, TILES
 from .last_changes import FEW_INSTRUCTIONS, without_waits
 from .layers.activation import Activation
 from .place import NoRoomError
@@ -22,10 +22,7 @@ from .placing import PLACINGS, PLAIN, Placing
 from .plan import Plan
 from .planner import Planner
 from .refine import Trial, refine
-from .schedules import TILES
-from .stream import StreamedLayer
 from .timing import Timing
-from .ways import GRAINS, ROWS
 
 __all__ = ["fastest"]
 
@@ -376,15 +373,10 @@ class _Search:
 def _left_out(plan: Plan, other: Plan) -> int:
     """Estimate: instructions of GEMM and VECTOR that ``other`` has less than ``plan``."""
     return sum(
-        len(one.layer.kernel.nests) * (_tiles(one) - _tiles(another))
+        len(one.layer.kernel.nests) * (one.tiles - another.tiles)
         for one, another in zip(plan.layers, other.layers, strict=True)
         if one.tiling.sizes != another.tiling.sizes
     )
-
-
-def _tiles(planned: StreamedLayer) -> int:
-    extents, sizes = planned.layer.kernel.extents, planned.tiling.sizes
-    return prod(-(-extents[axis] // size) for axis, size in sizes.items())
 
 
 def _cycles_of(draft: Draft, choice: Choice) -> int:

@@ -54,6 +54,12 @@ class StreamedLayer:
     tiling: Tiling
     windows: Mapping[str, Window]
 
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are."""
+        extents, sizes = self.layer.kernel.extents, self.tiling.sizes
+        return prod(-(-extents[axis] // size) for axis, size in sizes.items())
+
     def kernel(self, scheduled: Scheduled) -> Kernel:
         """The nests of its schedule, on the buffers that hold what one tile touches."""
         kernel, windows = scheduled.kernel, dict(self.windows)

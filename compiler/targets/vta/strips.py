@@ -9,6 +9,7 @@ from dovetail.isa.memories import Memory, Unit
 
 from ...loops.expressions import Scope
 from .cascade import Cascade, Sized
+from .grains import Grain
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .layers.lower import ADDEND
@@ -16,7 +17,7 @@ from .model import unit_cycles
 from .nest import Kernel, Ref, Total
 from .row_problems import STRIP_PARTS
 from .rows import RowRing
-from .schedules import Grain, Tiling
+from .schedules import Tiling
 from .stream import StreamedLayer
 from .windows import SLOTS
 

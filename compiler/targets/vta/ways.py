@@ -15,45 +15,23 @@ from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
 from .constants import constant_bytes
 from .finer import finer_tiling
+from .grains import CHANNELS, COARSE, FINER, GRAINS, LARGER, PLANES, Grain
 from .items import Item
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import unit_cycles
 from .room import Room
-from .schedules import CHANNELS, COARSE, PLANES, Grain, Tiling, has_own_taps
-from .stream import (
-    StreamedLayer,
-    TileError,
-    best_tile,
-    stream_tiles,
-    streamed_layer,
-)
+from .schedules import Tiling, has_own_taps
+from .stream import StreamedLayer, TileError, best_tile, stream_tiles, streamed_layer
 from .strips import scheduled_cascade
 from .tile_estimate import Tile
 from .tile_limits import constants_fit, limits_of
 from .windows import SLOTS
 
-__all__ = ["GRAINS", "MOST_LAYERS", "PIXELS", "ROWS", "LayerWays"]
+__all__ = ["MOST_LAYERS", "LayerWays"]
 
 MOST_LAYERS = 8
 """Layers of a cascade, at most."""
-
-PIXELS = Grain(1, by_rows=True)
-"""Tiles of some rows, or pixels of a row, of all channels."""
-
-ROWS = Grain(2, by_rows=True)
-"""Such tiles, half as large."""
-
-GRAINS = (Grain(2), PIXELS, ROWS, Grain(4))
-"""Other grains for layers that are all on chip."""
-
-FINER = (Grain(2), Grain(4))
-"""Other grains of cascades."""
-
-LARGER = (Grain(tiles=1), Grain(tiles=2))
-"""Grains of layers that are all on chip, for programs whose instructions are too many: each is read
-from DRAM.
-"""
 
 
 @frozen
