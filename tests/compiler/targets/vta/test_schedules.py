@@ -22,8 +22,8 @@ from dovetail.compiler.loops.text import to_text
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.steps.schedule import Schedule
 from dovetail.compiler.schedule.steps.trace import replay, to_record
-from dovetail.compiler.targets.vta.intrinsics import intrinsics
 from dovetail.compiler.targets.vta.grains import PLANES, Grain
+from dovetail.compiler.targets.vta.intrinsics import intrinsics
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
 from dovetail.compiler.targets.vta.read_nests import read_nests
 from dovetail.compiler.targets.vta.schedules import (
