@@ -154,7 +154,21 @@ def rows_of_an_image_before_another(b: ModelBuilder) -> tuple[str, tuple[int, ..
     return b.quantize(_conv(b, joined, 5, 4), 0.0411, np.int8(3)), (1, 3, 6, 5), "int8"
 
 
+def products_with_rows_that_other_parts_read(b: ModelBuilder) -> tuple[str, tuple[int, ...], str]:
+    """The rows, spread to blocks, are outputs of the accelerator's part too."""
+    shape = b.constant(np.array([1, 5, 7, 1]))
+    x = b.node("Reshape", [_dequantized(b), shape])
+    rows = _dequantized(b, b.quantize(x, 0.04, np.int8(3)), 0.04)
+    lengths = b.constant(np.ones(5, np.int64))
+    other = b.node("ReverseSequence", [rows, lengths], batch_axis=1, time_axis=0)
+    other = _dequantized(b, b.quantize(other, 0.04, np.int8(3)), 0.04)
+    turned = b.node("Transpose", [other], perm=[0, 1, 3, 2])
+    turned = _dequantized(b, b.quantize(turned, 0.04, np.int8(3)), 0.04)
+    return b.quantize(b.node("MatMul", [rows, turned]), 0.1, np.int8(3)), (1, 5, 1, 7), "int8"
+
+
 FOUND: tuple[Build, ...] = (
+    products_with_rows_that_other_parts_read,
     part_of_one_row,
     rows_of_an_image_before_another,
     small_softplus,

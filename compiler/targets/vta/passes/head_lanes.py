@@ -153,9 +153,13 @@ def _table(graph: Graph, node: Node) -> Array | None:
 
 
 def _spread_by(graph: Graph, node: Node) -> Spread | None:
-    """The spread of the layer that ``node`` begins."""
+    """The spread of the layer that ``node`` begins; None where an output is spread, which nothing
+    else may stand for.
+    """
     readers = graph.consumers(node.output)
-    return find_spread(graph, readers[0]) if len(readers) == 1 else None
+    if len(readers) != 1 or readers[0].output in graph.outputs:
+        return None
+    return find_spread(graph, readers[0])
 
 
 @dataclass(slots=True)
