@@ -59,7 +59,7 @@ waits for its only one."""
 
 SAVED, SURE = 0.01, 0.02
 """Part of the cycles that reading the instructions takes that this saves, at least, to be tried;
-and, by estimate, for the program of four tiles each not to be made at all.
+and, by estimate, for a long program of four tiles each not to be made at all.
 """
 
 MORE = 0.05
@@ -211,7 +211,8 @@ class _Search:
         choices = self.planner.chooser.larger(plan.choices, plan.gone, SHORT)
         with suppress(NoRoomError):
             short = self.planner.built(choices, plan.gone, plan.placing)
-            if self._fetched(_left_out(plan, short)) >= SURE * plan.cycles:
+            saved = _left_out(plan, short)
+            if saved > FEW_OPERATIONS and self._fetched(saved) >= SURE * plan.cycles:
                 return self._draft(short)
         return self._with_short_layers(self._draft(plan))
 
