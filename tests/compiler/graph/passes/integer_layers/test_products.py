@@ -78,8 +78,8 @@ def test_tensors_neither_of_which_is_repeated_to_the_other_are_refused() -> None
     x = b.dequantize("x", F32(0.05), np.int8(-3))
     scale = b.dequantize("scale", F32(0.02), np.int8(4))
     y = b.quantize(b.node("Mul", [x, scale]), F32(0.03), np.int8(0))
-    model = b.build({"x": ("int8", (1, 6, 1, 1)), "scale": ("int8", (1, 1, 4, 5))}, y)
-    with pytest.raises(UnsupportedOperatorError, match=r"multiplies shapes \[1, 1, 4, 5\] and"):
+    model = b.build({"x": ("int8", (1, 6, 4, 1)), "scale": ("int8", (1, 1, 1, 5))}, y)
+    with pytest.raises(UnsupportedOperatorError, match=r"multiplies shapes \[1, 1, 1, 5\] and"):
         integer_graph(model)
 
 
