@@ -2,12 +2,13 @@
 
 from ...graph.ir import Graph, Node
 from ...graph.operators.integer.fixed_point import AddFixed, MultiplyFixed, RequantizeFixed
+from ...graph.operators.integer.products import Conv2d
 from ...graph.operators.integer.residual import RequantizeAdd
 from ...graph.operators.integer.scaled_sum import ScaledSum
 from ...graph.operators.integer.values import Add, Multiply, Requantize, WeightedAdd
 from ...graph.operators.movement import Reshape
 
-__all__ = ["AnyAdd", "AnyFinish", "AnyMultiply", "AnyRequantize", "maker_of_sums"]
+__all__ = ["AnyAdd", "AnyFinish", "AnyMultiply", "AnyRequantize", "is_pointwise", "maker_of_sums"]
 
 AnyRequantize = Requantize | RequantizeFixed
 AnyAdd = Add | AddFixed | WeightedAdd
@@ -22,3 +23,12 @@ def maker_of_sums(graph: Graph, node: Node) -> Node | None:
     if maker is not None and isinstance(maker.operator, Reshape):
         maker = graph.producer(maker.inputs[0])
     return maker
+
+
+def is_pointwise(graph: Graph, node: Node) -> bool:
+    """True for a convolution of 1x1 pixels, none of them left out."""
+    conv = node.operator
+    if not isinstance(conv, Conv2d):
+        return False
+    _, height, width, _ = graph.types[node.inputs[1]].shape
+    return {height, width, *conv.strides} == {1} and not any(conv.pads)

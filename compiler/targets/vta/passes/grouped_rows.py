@@ -20,6 +20,7 @@ from ....graph.operators.integer.values import Requantize
 from ....graph.operators.movement import Concatenate, Reshape, Slice
 from ....graph.passes.convert_layout import ConvertLayout
 from ....graph.rewrite import Rewriter, rewrite
+from ..operators import is_pointwise
 
 __all__ = ["GroupedRows"]
 
@@ -75,7 +76,9 @@ class GroupedRows:
             return None
         operator = total.operator
         found = self._groups(rewriter, total.inputs[0]) if total.inputs else None
-        if found is None or not isinstance(operator, Conv2d) or not _is_plain(graph, total):
+        if found is None or not isinstance(operator, Conv2d) or operator.groups > 1:
+            return None
+        if not is_pointwise(graph, total) or not graph.constants.keys() >= {*total.inputs[1:]}:
             return None
         x, groups = found
         pixels = graph.types[x].shape[:-1]
@@ -103,14 +106,3 @@ class GroupedRows:
         return builder.node(
             Reshape(graph.types[node.output].shape), (made,), node.output, node.origin
         )
-
-
-def _is_plain(graph: Graph, node: Node) -> bool:
-    """True for a convolution of 1x1 pixels, none of them left out, with constants."""
-    conv, constants = node.operator, node.inputs[1:]
-    assert isinstance(conv, Conv2d)
-    if not graph.constants.keys() >= set(constants):
-        return False
-    _, height, width, _ = graph.constants[constants[0]].shape
-    steps = (height, width, conv.groups, *conv.strides)
-    return set(steps) == {1} and not any(conv.pads)

@@ -14,14 +14,13 @@ merges two; so the pass ends.
 import numpy as np
 
 from ....graph.ir import Node
-from ....graph.operators.integer.products import Conv2d
 from ....graph.operators.integer.softmax import RowSoftmax
 from ....graph.operators.integer.values import Softmax
 from ....graph.operators.movement import Reshape, Transpose
 from ....graph.passes.channels_first import merge_transposes, sink_below_movement
 from ....graph.passes.convert_layout import sink_below_lookup
 from ....graph.rewrite import Rewriter, Rewriting
-from ..operators import AnyAdd, AnyMultiply, AnyRequantize
+from ..operators import AnyAdd, AnyMultiply, AnyRequantize, is_pointwise
 from .axis_groups import axis_groups, wide_axes
 
 __all__ = ["SINK_TRANSPOSES"]
@@ -79,7 +78,7 @@ def _order(
 
 def _below_pixels(rewriter: Rewriter, node: Node) -> str | None:
     operator = node.operator
-    pointwise = isinstance(operator, Conv2d) and _is_pointwise(rewriter, node)
+    pointwise = is_pointwise(rewriter.graph, node)
     before = _before(rewriter, node.inputs[0]) if node.inputs else None
     if before is None or not (pointwise or isinstance(operator, OF_PIXELS)):
         return None
@@ -90,15 +89,6 @@ def _below_pixels(rewriter: Rewriter, node: Node) -> str | None:
     inputs = (x, *node.inputs[1:])
     inner = rewriter.builder.node(operator, inputs, f"{node.output}/turned", node.origin)
     return rewriter.builder.node(Transpose(permutation), (inner,), node.output, node.origin)
-
-
-def _is_pointwise(rewriter: Rewriter, node: Node) -> bool:
-    """True for a convolution of 1x1 pixels, none of them left out."""
-    conv = node.operator
-    assert isinstance(conv, Conv2d)
-    _, height, width, _ = rewriter.graph.types[node.inputs[1]].shape
-    steps = (height, width, *conv.strides)
-    return set(steps) == {1} and not any(conv.pads)
 
 
 def _below_sum(rewriter: Rewriter, node: Node) -> str | None:
