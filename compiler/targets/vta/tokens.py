@@ -11,9 +11,9 @@ after the other never stalls; and since tokens flow between one giver and one ta
 what one execution can do all can: no execution of the program can deadlock.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from dovetail.isa.config import HardwareConfig
@@ -25,7 +25,7 @@ from .dependence import dependences
 
 __all__ = ["insert_tokens"]
 
-NEVER = -1
+NEVER, ALWAYS = -1, 1 << 60
 UNITS = [frozenset(unit for unit in Unit if mask >> unit & 1) for mask in range(1 << len(Unit))]
 """The units of each mask, which has bit ``u`` set for unit ``u``."""
 KEPT = 1 << 16
@@ -51,18 +51,21 @@ def insert_tokens(
     if before is None:
         before = dependences(program, config)
     units = [int(instruction.unit) for instruction in program]
+    tokens = list(_unimplied(units, before))
     pairs: dict[tuple[int, int], list[_Token]] = {}
-    for token in _unimplied(units, _latest(units, before)):
-        pairs.setdefault((units[token.giver], units[token.taker]), []).append(token)
-    takers: list[list[int]] = [[] for _ in program]
-    for tokens in pairs.values():
-        for token in _bounded(tokens, config.token_max):
-            takers[token.taker].append(token.giver)
+    for token in tokens:
+        pairs.setdefault((units[token[0]], units[token[1]]), []).append(token)
+    bounded = [_bounded(some, config.token_max) for some in pairs.values()]
+    if any(len(some) < len(all_of) for some, all_of in zip(bounded, pairs.values(), strict=True)):
+        # Where two tokens became one, that one may imply others.
+        takers: list[set[int]] = [set() for _ in program]
+        for giver, taker in chain.from_iterable(bounded):
+            takers[taker].add(giver)
+        tokens = list(_unimplied(units, takers))
     waits, posts = [0] * len(program), [0] * len(program)
-    # Where two tokens became one, that one may imply others.
-    for token in _unimplied(units, takers):
-        posts[token.giver] |= 1 << units[token.taker]
-        waits[token.taker] |= 1 << units[token.giver]
+    for giver, taker in tokens:
+        posts[giver] |= 1 << units[taker]
+        waits[taker] |= 1 << units[giver]
     return [
         _with_tokens(instruction, UNITS[wait], UNITS[post])
         if wait or post or instruction.wait or instruction.post
@@ -100,32 +103,21 @@ def _bounded(tokens: Sequence[_Token], most: int) -> list[_Token]:
     return done + under_way
 
 
-def _latest(units: Sequence[int], before: Sequence[frozenset[int]]) -> Iterator[list[int]]:
-    """For each instruction the latest of each other unit that it must come after."""
-    for unit, conflicts in zip(units, before, strict=True):
-        if not conflicts:
-            yield []
-            continue
-        latest = [NEVER] * len(Unit)
-        for earlier in conflicts:
-            if earlier > latest[units[earlier]]:
-                latest[units[earlier]] = earlier
-        latest[unit] = NEVER
-        yield [earlier for earlier in latest if earlier != NEVER]
-
-
-def _unimplied(units: Sequence[int], givers: Iterable[Sequence[int]]) -> Iterator[_Token]:
-    """The tokens that order each instruction after its ``givers`` and that no others imply.
+def _unimplied(units: Sequence[int], before: Iterable[Collection[int]]) -> Iterator[_Token]:
+    """The tokens that order each instruction after those ``before`` it and that no others imply.
 
     Once an instruction has its tokens, its clock says up to which instruction of each unit all have
     ended.
     """
     clocks: list[list[int]] = []
-    now = [[NEVER] * len(Unit) for _ in Unit]
-    for index, (unit, wanted) in enumerate(zip(units, givers, strict=True)):
+    # A unit need not wait for itself.
+    now = [[ALWAYS if unit == other else NEVER for other in Unit] for unit in Unit]
+    for index, (unit, earlier) in enumerate(zip(units, before, strict=True)):
         clock = now[unit]
+        wanted = [giver for giver in earlier if giver > clock[units[giver]]]
         # The latest first: what it implies need not be waited for.
-        for giver in sorted(wanted, reverse=True) if len(wanted) > 1 else wanted:
+        wanted.sort(reverse=True)
+        for giver in wanted:
             if giver > clock[units[giver]]:
                 yield _Token(giver, index)
                 both = zip(clock, clocks[giver], strict=True)
