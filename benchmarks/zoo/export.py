@@ -65,7 +65,8 @@ def _resized(network: nn.Module, size: int) -> nn.Module:
     """VGG and AlexNet with a classifier for images of any size: their average pool to 7x7 or 6x6
     does nothing at the usual one, and is left out.
     """
-    if isinstance(network.avgpool, nn.AdaptiveAvgPool2d) and network.avgpool.output_size != (1, 1):
+    pool = network.avgpool
+    if isinstance(pool, nn.AdaptiveAvgPool2d) and pool.output_size not in (1, (1, 1)):
         place = next(n for n, each in enumerate(network.classifier) if isinstance(each, nn.Linear))
         with torch.no_grad():
             count = network.features(torch.zeros(1, 3, size, size)).numel()
