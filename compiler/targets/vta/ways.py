@@ -327,7 +327,7 @@ class LayerWays:
 
     def _blocks_of(self, first: int, count: int, gone: frozenset[str]) -> list[Blocks]:
         """Ways to run ``count`` layers from ``first`` on some blocks at a time; two only where what
-        is between them does not fit, and the layer behind them is not the only one to read theirs.
+        is between them does not fit, and the layer behind them cannot be the third.
         """
         last = first + count - 1
         if not self._most or last >= len(self.layers):
@@ -339,7 +339,9 @@ class LayerWays:
             own = all(self._last[x] <= last and x not in self._results for x in between)
             suits = own and key[-1] <= between
             if count == min(MEMBERS):
-                suits &= bool(key[-1]) and self._last[members[-1].output.name] > last + 1
+                alone = self._last[members[-1].output.name] > last + 1
+                suits &= bool(key[-1])
+                suits &= alone or not block_sizes(self.layers[first : last + 2], self.config)
             else:
                 suits &= not self._hides_dense(first)
             self._blocks[key] = block_sizes(members, self.config) if suits else []
