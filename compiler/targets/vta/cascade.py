@@ -169,7 +169,7 @@ class _Steps:
                 self._note(name, end, end)
                 self.list.append(Fetch(name, made, end - made))
             elif made < top or made >= bottom:
-                until = top if made < top else x.rows
+                until = top if made < top else end
                 self._note(name, until, until)
                 self.list.append(Fill(name, made, until - made))
             else:
@@ -180,14 +180,14 @@ class _Steps:
 
     def _note(self, name: str, end: int, highest: int) -> None:
         """The rows of an activation before ``end`` are there, and parts of those before
-        ``highest``.
+        ``highest``, if that is more.
         """
         made, lowest = self._made[name], self._made[name]
         for reader in self._rings[name].readers:
             done = self._done[reader.layer]
             if done < reader.strips:
                 lowest = min(lowest, reader.start(done))
-        self.deepest[name] = max(self.deepest[name], highest - lowest)
+        self.deepest[name] = max(self.deepest[name], max(end, highest) - lowest)
         self._largest[name] = max(self._largest[name], highest - made)
         self._made[name] = end
 

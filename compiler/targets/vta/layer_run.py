@@ -1,6 +1,6 @@
 """A layer while its tiles are turned into instructions."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import field
 from itertools import product
 
@@ -31,28 +31,38 @@ class LayerRun:
     whole: constants loaded completely, by name.  rooms: words of PAR for the parameters of
     rows, by what they are made of.
     offsets: words of a part of a constant before the first that is read.
+    turns: its taps with each of their rows as the first, where these are loaded in turn.
     """
 
     number: int
     layer: LoweredLayer
     loops: tuple[Loop, ...]
     nests: "tuple[TileNest, ...]"
-    constants: Mapping[str, NDArray[np.generic]]
+    constants: dict[str, NDArray[np.generic]]
     bases: dict[str, int]
     loaded: dict[tuple[object, ...], Grant]
     windows: dict[str, Slots]
     whole: dict[str, Grant]
     rooms: dict[str, Grant]
     offsets: dict[str, int] = field(default_factory=dict)
+    turns: Sequence[NDArray[np.generic]] = ()
 
-    def with_turned_taps(self) -> "LayerRun":
+    def with_turned_taps(self, depth: int) -> "LayerRun":
         """With rows of taps behind the last that are the first ones again, so that they may begin
-        with any of them.
+        with any of them; or where TAP, of ``depth`` words, has no room for those, with rows that
+        each turn of theirs loads in another order.
         """
         taps, extents = self.constants["taps"], self.layer.kernel.extents
-        count = turned_words(self.layer.kernel)
-        places = np.arange(count) % (extents["ky"] * TapRow.of(extents).words)
-        turned = np.take(taps, places, axis=1)
+        count, row = turned_words(self.layer.kernel), TapRow.of(extents).words
+        size = extents["ky"] * row
+        if count * taps.shape[0] > depth:
+            behind = taps[:, size:]
+            turns = [
+                np.concatenate([np.roll(taps[:, :size], -n * row, axis=1), behind], axis=1)
+                for n in range(extents["ky"])
+            ]
+            return replace(self, turns=turns)
+        turned = np.take(taps, np.arange(count) % size, axis=1)
         nests = tuple(
             replace(nest, match=nest.match.apart("taps", taps.shape[1], count))
             if "taps" in nest.parts
@@ -63,7 +73,12 @@ class LayerRun:
 
     def turn(self, rows: int) -> None:
         """Let the first row that it reads meet row ``rows`` of its taps."""
-        self.offsets["taps"] = rows * TapRow.of(self.layer.kernel.extents).words
+        if not self.turns:
+            self.offsets["taps"] = rows * TapRow.of(self.layer.kernel.extents).words
+        elif self.turns[rows] is not self.constants["taps"]:
+            self.constants["taps"] = self.turns[rows]
+            for key in [key for key in self.loaded if key[0] == "taps"]:
+                del self.loaded[key]
 
 
 @frozen

@@ -12,6 +12,7 @@ from dovetail.isa.memories import Memory, Unit
 from ...options import Overlap
 from .choice import Change, Choice
 from .constant_loads import PIECE_CYCLES
+from .cross import crossed
 from .deepen import deepest
 from .draft import Draft, cycles_of, make_draft
 from .grains import GRAINS, ROWS, TILES
@@ -34,7 +35,7 @@ PRICE = 0.25
 DRAM sets the roof, in the one that counts waits.
 """
 
-FEW_OPERATIONS, MANY_OPERATIONS = 2500, 9000
+FEW_OPERATIONS, MANY_OPERATIONS = 2500, 16_000
 """Operations above which no plans that move less are made, and above which only one plan is: to
 order one takes long.
 """
@@ -72,6 +73,9 @@ WORSE = 1.08
 no finer ones are tried; nor, in networks with normalised rows, is a program varied that keeps
 another activation on chip.
 """
+
+CROSSED = 0.005
+"""Part of the cycles that parts of another program promise to save, at least, to be taken over."""
 
 NEAR = 1.06
 """A long program with so many cycles over those of its roof is near enough; and no program of so
@@ -111,7 +115,8 @@ class _Search:
     def fastest(self, effort: float) -> Draft:
         """As of ``fastest``."""
         planner = self.planner
-        best, seen = self._of_first_plans()
+        made, seen = self._of_first_plans()
+        best = min(made, key=cycles_of)
         count = len(best.builder.operations)
         distance = best.cycles / max(1, planner.roof.cycles)
         given, effort = effort, min(effort * min(distance**FAR, MOST_MORE), max(effort, 1.0))
@@ -129,6 +134,8 @@ class _Search:
             found = min((self._with_room(one) for one in starts), key=cycles_of)
         else:
             found = min(found, rival, key=cycles_of)
+        if not self._is_near(found):
+            found = self._crossed(found, [*made, rival])
         if count <= FEW_OPERATIONS:
             # Where DRAM has other work, more instructions cost more than the wait for all tiles.
             found = self._placed_as(found, whole=True)
@@ -160,14 +167,15 @@ class _Search:
         plan = replace(best.plan, placing=replace(best.plan.placing, **placing))
         return min(best, self._draft(plan), key=cycles_of)
 
-    def _of_first_plans(self) -> tuple[Draft, set[tuple[object, ...]]]:
-        """The fastest program of the first plans, and the keys of those."""
+    def _of_first_plans(self) -> tuple[list[Draft], set[tuple[object, ...]]]:
+        """The programs of the first plans, and the keys of those."""
         planner = self.planner
         first = planner.best()
         best, seen = self._drafted(first), {first.key}
+        made = [best]
 
         def better(plan: Plan) -> Draft:
-            found, plans = best, [plan]
+            plans = [plan]
             if not self._is_near(best):
                 with suppress(NoRoomError):
                     plans.append(
@@ -176,8 +184,8 @@ class _Search:
             for each in plans:
                 if each.key not in seen:
                     seen.add(each.key)
-                    found = min(found, self._drafted(each), key=cycles_of)
-            return found
+                    made.append(self._drafted(each))
+            return min(made, key=cycles_of)
 
         count = len(best.builder.operations) + _left_out(first, best.plan)
         if count <= MANY_OPERATIONS:
@@ -186,10 +194,22 @@ class _Search:
             for plan in (first, planner.best(price, edges=True)):
                 best = better(plan)
         best = self._by_pixels(best)
+        made.append(best)
         if best.plan.dram > BUSY * best.plan.cycles and count <= FEW_OPERATIONS:
             for plan in (planner.best(PRICE), planner.best(PRICE, edges=True)):
                 best = better(plan)
-        return best, seen
+        return made, seen
+
+    def _crossed(self, best: Draft, others: Sequence[Draft]) -> Draft:
+        """With the parts of others that are faster in those."""
+        for other in sorted(others, key=cycles_of):
+            choices, gone, saved = crossed(self.planner, best, other)
+            if saved > (CROSSED * best.cycles if _is_long(best) else 0):
+                with suppress(NoRoomError):
+                    plan = self.planner.built(choices, gone, best.plan.placing)
+                    if plan.key not in (best.plan.key, other.plan.key):
+                        best = min(best, self._draft(plan), key=cycles_of)
+        return best
 
     def _by_pixels(self, best: Draft) -> Draft:
         """With layers of tokens in tiles of some tokens: GEMM sums up the first while VECTOR
@@ -272,21 +292,9 @@ class _Search:
         if plan.places == start.places:
             return best
         other = self._draft(plan)
-        if other.cycles < best.cycles or _is_long(best):
-            return min(best, other, key=cycles_of)
-        kept: list[Choice] = []
-        for before in start.choices:
-            layers = range(before.first, before.first + before.count)
-            gains = _cycles_of(other, before) < _cycles_of(best, before)
-            after = [each for each in plan.choices if each.first in layers]
-            kept += after if gains else [before]
-        try:
-            plan = planner.built(kept, start.gone, start.placing)
-        except NoRoomError:
-            return best
-        if plan.key in (start.key, other.plan.key):
-            return best
-        return min(best, self._draft(plan), key=cycles_of)
+        if other.cycles < best.cycles and not _is_long(best):
+            return other
+        return self._crossed(min(best, other, key=cycles_of), [best, other])
 
     def _with_loads_cut(self, best: Draft) -> Draft:
         """With no LOAD of constants that takes long."""
@@ -378,11 +386,6 @@ def _left_out(plan: Plan, other: Plan) -> int:
         for one, another in zip(plan.layers, other.layers, strict=True)
         if one.tiling.sizes != another.tiling.sizes
     )
-
-
-def _cycles_of(draft: Draft, choice: Choice) -> int:
-    """Cycles of the layers of a choice."""
-    return sum(draft.shares[choice.first : choice.first + choice.count])
 
 
 def _is_long(draft: Draft) -> bool:

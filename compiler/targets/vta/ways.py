@@ -149,7 +149,10 @@ class LayerWays:
         stripes = self._sizes.stripes[first : last + 1]
         if None not in stripes and len(stripes) == count <= self._most:
             touched = self._names_of(first, last) & gone
-            for sized in self._sizes.sizes(first, last, touched, waits=self._waits):
+            given = first, last, touched
+            sizes = self._sizes.sizes(*given, waits=self._waits)
+            narrow = self._sizes.narrow(*given) if self._waits else ()
+            for sized in (*sizes, *narrow):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
         for blocks in self._blocks_of(first, count, gone) if count in MEMBERS else ():
@@ -297,10 +300,14 @@ class LayerWays:
                 return
             key = -1 - first, last, self._names_of(first, last) & gone, left, price
             if key not in self._best:
+                given = first, last, key[2]
+                sizes = self._sizes.sizes(*given, waits=self._waits)
+                if self._waits and sizes and sizes[0].words > left:
+                    sizes = [*sizes, *self._sizes.narrow(*given)]
                 self._best[key] = min(
                     (
                         Choice(first, last + 1 - first, sized.cycles, sized.dram, sized)
-                        for sized in self._sizes.sizes(first, last, key[2], waits=self._waits)
+                        for sized in sizes
                         if sized.words <= left
                     ),
                     key=lambda choice: choice.cost(price),
