@@ -292,9 +292,9 @@ def _sized(
     waits: bool,
 ) -> Sized:
     """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
-    and of each strip; where buffers are turned, some of the second busiest.  waits: with those in
-    which units wait for rows, and for constants that come again for each strip, behind the rows
-    that are loaded.
+    and of each strip.  waits: with those in which units wait for rows, and for constants that come
+    again for each strip, behind the rows that are loaded; where buffers are turned, also some of
+    the second busiest.
 
     streamed: of the activations that are not wholly on chip, whether one that these layers make
     is read by later ones too, or is the result.
@@ -328,6 +328,6 @@ def _sized(
     busy = max(shape.late if waits else 0, *shape.busy.values())
     second, most = sorted((*shape.busy.values(), traffic.cycles))[1:]
     cycles = max(most, busy + waiting) + shape.filling
-    if any(ring.turned for ring in rings.values()):
+    if waits and any(ring.turned for ring in rings.values()):
         cycles += second // WAITING
     return Sized(shape.rows, rings, words, cycles, traffic.dram_cycles)

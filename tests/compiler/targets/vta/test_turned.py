@@ -50,8 +50,22 @@ def planner_of(model: onnx.ModelProto, config: HardwareConfig = ROOMY) -> Planne
     return Planner(*lowered(model), config)
 
 
-@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1)])
-def test_results_stay_exact(kernel: int, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        (expanded(), ROOMY),
+        (expanded(stride=2), ROOMY),
+        (expanded(5), ROOMY),
+        (expanded(first=3), ROOMY),
+        (expanded(5, pad=2), ROOMY),
+        (expanded(), replace(ROOMY, tap_depth=64)),
+        (expanded(5, pad=2), replace(ROOMY, tap_depth=128)),
+    ],
+    ids=["3x3", "steps", "5x5", "busy matrix core", "halo", "taps in turn", "halo, taps in turn"],
+)
+def test_results_stay_exact(
+    model: onnx.ModelProto, config: HardwareConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plans: list[Plan] = []
 
     def made(planner: Planner, *others: object) -> Draft:
@@ -60,7 +74,7 @@ def test_results_stay_exact(kernel: int, stride: int, monkeypatch: pytest.Monkey
         return make_draft(planner, plans[-1], activations, overlap, timing)  # type: ignore[arg-type]
 
     monkeypatch.setattr(emit, "fastest", made)
-    assert_exact(expanded(kernel, stride), ROOMY, 1)
+    assert_exact(model, config, 1)
     (cascade,) = plans[-1].cascades.values()
     assert_rows_are_there(cascade)  # type: ignore[arg-type]
 
@@ -76,15 +90,18 @@ def test_a_turned_buffer_has_the_rows_that_one_strip_reads() -> None:
 
 @pytest.mark.parametrize(
     ("model", "config"),
-    [
-        (expanded(first=3), ROOMY),
-        (expanded(5, pad=2), ROOMY),
-        (expanded(), replace(ROOMY, tap_depth=64)),
-    ],
-    ids=["the matrix core is busier", "two rows come at once", "TAP has no room"],
+    [(expanded(first=3), ROOMY), (expanded(), replace(ROOMY, tap_depth=64))],
+    ids=["the matrix core is busier", "TAP has no room"],
 )
-def test_not_where(model: onnx.ModelProto, config: HardwareConfig) -> None:
-    assert not list(turned(planner_of(model, config)))
+def test_only_for_want_of_room_where(model: onnx.ModelProto, config: HardwareConfig) -> None:
+    planner = planner_of(model, config)
+    gone = frozenset({planner.layers[0].output.name})
+    wide = next(each for each in planner.options(0, 3, gone) if isinstance(each.how, Sized))
+    assert planner.chooser.turned([wide], gone) == [wide]
+    assert isinstance(wide.how, Sized)
+    for _, choice in turned(planner):
+        assert isinstance(choice.how, Sized)
+        assert choice.how.words < wide.how.words
 
 
 def test_a_plan_with_turned_buffers_is_found_again() -> None:
