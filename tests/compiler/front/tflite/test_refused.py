@@ -9,6 +9,8 @@ from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
+from flatbuffers import flexbuffers
+
 from dovetail.compiler.front.tflite.activations import ACTIVATIONS
 from dovetail.compiler.front.tflite.softmax import SOFTMAX
 from dovetail.compiler.front.tflite.source import TfliteModel
@@ -31,6 +33,9 @@ TURNED = ("TransposeConvOptions", {**STRIDES, "Padding": 0})
 VOLUME = ("Conv3DOptions", {**CONV, "StrideD": 1, "DilationDFactor": 1})
 CROPS = Const(np.zeros((1, 2), np.int32))
 SVDF: Operands = [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))]
+INTS, MEMORY = i32(1, 2, 3, 4), [None] * 3
+GATES: Operands = [*[floats(4, 3)] * 4, *[floats(4, 4)] * 4, *MEMORY, *[floats(4)] * 3, INTS]
+LSTM: Operands = [*GATES, None, None, State((2, 4)), State((2, 4))]
 
 CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     ("CONV_2D", [ONE, floats(5, 3, 2, 4)], 1, "Conv2DOptions", CONV, "x and weights of 4"),
@@ -199,6 +204,23 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
         *("UNIDIRECTIONAL_SEQUENCE_RNN", [In((1, 2, 3)), *RNN[1:3], i32(1, 2, 3, 4), RNN[4]], 1),
         *("SequenceRNNOptions", {"FusedActivationFunction": 0}, "an operand of int32"),
     ),
+    (
+        *("RNN", [In((1, 3)), *RNN[1:3], INTS, RNN[4]], 1, "RNNOptions"),
+        *({"FusedActivationFunction": 0}, "an operand of int32"),
+    ),
+    ("SVDF", [*SVDF[:3], INTS, SVDF[4]], 1, "SVDFOptions", {"Rank": 2}, "an operand of int32"),
+    ("LSTM", [In((2, 3)), *LSTM], 1, "LSTMOptions", {}, "an operand of int32"),
+    (
+        *("UNIDIRECTIONAL_SEQUENCE_LSTM", [In((2, 1, 3)), *LSTM], 1),
+        *("UnidirectionalSequenceLSTMOptions", {}, "an operand of int32"),
+    ),
+    *(
+        (
+            "BATCH_TO_SPACE_ND", [In((2, 3)), i32(2), Const(np.array([[before, after]], np.int32))],
+            1, "BatchToSpaceNDOptions", {}, "crops",
+        )
+        for before, after in ((-1, 0), (0, -1), (3, 4))
+    ),
 ]  # fmt: skip
 
 
@@ -214,6 +236,81 @@ def test_what_does_not_fit_is_said_with_the_node(
     with pytest.raises(
         (ModelError, UnsupportedOperatorError), match=rf"node 'y0' \({kind}\).*: .*{said}"
     ):
+        TfliteModel.of(content).to_graph()
+
+
+def steps(*shape: int, dtype: str = "int8", zero: int = 0) -> Const:
+    """Weights that are quantised."""
+    return Const(np.ones(shape, dtype), (0.1,), (zero,))
+
+
+@pytest.mark.parametrize(
+    ("x", "weights", "bias", "said"),
+    [
+        ((65, 1, 1, 1), steps(1, 1, 1, 1), None, "a batch of 65"),
+        ((0, 1, 1, 1), steps(1, 1, 1, 1), None, "a batch of 0"),
+        ((3, 4), steps(5, 4, zero=3), None, "required int8 weights with zero points of 0"),
+        ((3, 4), steps(5, 4, dtype="int32"), None, "weights of int32"),
+        ((3, 4), steps(5, 4), INTS, "required a bias of 5"),
+        ((3, 4), steps(5, 4), floats(5), "a bias of float32"),
+    ],
+)
+def test_layers_of_bytes_say_what_they_do_not_take(
+    x: tuple[int, ...], weights: Const, bias: Const | None, said: str
+) -> None:
+    layer: Any = ("CONV_2D", "Conv2DOptions", CONV)
+    kind, table, options = (
+        layer if len(x) == 4 else ("FULLY_CONNECTED", "FullyConnectedOptions", {})
+    )
+    operands: Operands = [In(x, "int8", scale=0.1), weights, bias]
+    content = case(kind, operands, [Out("int8", 0.3)], table, options).content
+    with pytest.raises((ModelError, UnsupportedOperatorError), match=rf"'y0' \({kind}\): .*{said}"):
+        TfliteModel.of(content).to_graph()
+
+
+DETECTED = {"max_detections": 2, "num_classes": 3, "y_scale": 1, "x_scale": 1, "h_scale": 1}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "changed", "said"),
+    [
+        (((3, 4), (3, 3), (3, 4)), {}, ""),
+        (((3, 4), (3, 4), (3, 4)), {}, ""),
+        (((3, 4), (3, 5), (3, 4)), {}, "scores of all classes"),
+        (((3, 4), (3, 2), (3, 4)), {}, "scores of all classes"),
+        (((3, 4), (3, 0), (3, 4)), {"num_classes": 0}, "scores of all classes"),
+        (((3, 4), (3, 3), (3, 4)), {"max_detections": 0}, "scores of all classes"),
+        (((3, 4), (2, 3), (3, 4)), {}, "scores of all boxes"),
+        (((3, 3), (3, 3), (3, 4)), {}, "anchors"),
+        (((3, 4), (3, 3), (2, 4)), {}, "anchors"),
+        (((3, 4), (3, 3), (3, 4)), {"h_scale": 0}, "scales above 0"),
+        (((3, 4), (3, 3), (3, 4)), {"x_scale": 0}, "scales above 0"),
+        (((3, 4), (3, 3), (3, 4)), {"max_classes_per_detection": 0}, "1 class or more"),
+        (((3, 4), (3, 3), (3, 4)), {"detections_per_class": 0}, "1 class or more"),
+    ],
+)
+def test_boxes_scores_and_anchors_of_detections_fit_each_other(
+    shapes: tuple[tuple[int, int], ...], changed: dict[str, int], said: str
+) -> None:
+    given = {**DETECTED, "w_scale": 1, "nms_score_threshold": 0, "nms_iou_threshold": 1, **changed}
+    options = flexbuffers.Dumps(given)
+    kind, operands = "TFLite_Detection_PostProcess", [In(shape) for shape in shapes]
+    model = TfliteModel.of(case(kind, [*operands], [F] * 4, custom=bytes(options)).content)
+    if said:
+        with pytest.raises(ModelError, match=rf"node 'y0' \({kind}\).*: .*{said}"):
+            model.to_graph()
+    else:
+        assert len(model.to_graph().graph.outputs) == 4
+
+
+@pytest.mark.parametrize("scale", [2.0**-16, 2.0**-8, 3 * 2.0**-12])
+def test_a_cell_of_integers_has_a_power_of_two_as_its_scale(scale: float) -> None:
+    gates: Operands = [Const(np.ones((5, 5), np.int8), (0.01,), (0,))] * 8
+    biases: Operands = [i32(*range(5))] * 4
+    states: Operands = [State((2, 5), "int8", 0.01), State((2, 5), "int16", scale)]
+    operands = [In((2, 5), "int8", scale=0.1), *gates, *MEMORY, *biases, None, None, *states]
+    content = case("LSTM", operands, [Out("int8", 0.01)], "LSTMOptions", version=3).content
+    with pytest.raises(ModelError, match=r"a cell's scale of 2\*\*-15..2\*\*-9"):
         TfliteModel.of(content).to_graph()
 
 
