@@ -9,7 +9,7 @@ from dovetail.compiler.errors import ModelError
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
-from dovetail.compiler.front.tflite.read_file import read_file
+from dovetail.compiler.front.tflite.read_file import _Reader, read_file
 from dovetail.compiler.front.tflite.source import TfliteModel
 
 from .build import Op, Tensor, write, write_subgraphs
@@ -57,6 +57,14 @@ def test_what_is_at_its_limit_is_read() -> None:
     quantization = graph.tensors[0].quantization
     assert quantization is not None
     assert quantization.zero_points == ((1 << 31) - 1,) * 2
+
+
+def test_lists_that_share_their_elements_are_together_no_longer_than_the_file() -> None:
+    reader = _Reader(b"", left=10)
+    assert [reader.each(int, 6), reader.each(int, 4)] == [[*range(6)], [*range(4)]]
+    for count in (1, -1):
+        with pytest.raises(ModelError, match=f"a list of {count} elements is longer than the file"):
+            reader.each(int, count)
 
 
 def test_a_constant_has_as_many_bytes_as_its_shape_asks_for() -> None:
