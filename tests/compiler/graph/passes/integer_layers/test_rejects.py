@@ -122,6 +122,21 @@ def dangling() -> onnx.ModelProto:
     return b.build({"x": ("int8", SHAPE)}, y)
 
 
+def joined_with_sums() -> onnx.ModelProto:
+    """A dequantised tensor beside what a convolution makes of it."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((3, 3, 1, 1), np.int8)), 0.01, np.int8(0))
+    x = b.dequantize("x", *X)
+    y = b.node("Concat", [x, b.node("Conv", [x, w])], axis=1)
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def function_of_foreign() -> onnx.ModelProto:
+    b = ModelBuilder()
+    y = b.node("Relu", [b.node("CumSum", [b.dequantize("x", *X), b.constant(np.array(1))])])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
 LARGE = np.full(4, 2**31 - 1, np.int32)
 PADS = np.array([1, 0, 0, 0, 0, 0, 0, 0], np.int64)
 
@@ -219,6 +234,9 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         ),
         r"\(AveragePool\): sums of windows divided by other than their sizes",
     ),
+    (lambda: one_node("LogSoftmax"), r"\(LogSoftmax\): the logarithm of softmax; required softmax"),
+    (joined_with_sums, r"\(Concat\): joins Real, Accumulated; required quantised tensors"),
+    (function_of_foreign, r"\(CumSum\): there is no integer CumSum"),
 ]
 
 
