@@ -120,6 +120,11 @@ def test_options_of_a_custom_operator_that_are_no_numbers_by_name_are_refused() 
             TfliteModel.of(write(tensors, [op], [0, 1, 2], [3])).to_graph()
 
 
+def test_an_element_type_without_meaning_is_named() -> None:
+    with pytest.raises(ModelError, match="tensor 'x' has elements of type COMPLEX64"):
+        TfliteModel.of(relu(Tensor("x", (2, 3), "complex64"))).to_graph()
+
+
 def test_a_call_of_a_subgraph_with_other_inputs_is_refused() -> None:
     one = Tensor("c", (), "bool", np.asarray(True)), Tensor("x", (3,)), Tensor("y", (3,))
     branches = {"ThenSubgraphIndex": 1, "ElseSubgraphIndex": 1}

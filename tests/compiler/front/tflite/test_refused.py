@@ -244,27 +244,46 @@ def steps(*shape: int, dtype: str = "int8", zero: int = 0) -> Const:
     return Const(np.ones(shape, dtype), (0.1,), (zero,))
 
 
-@pytest.mark.parametrize(
-    ("x", "weights", "bias", "said"),
-    [
-        ((65, 1, 1, 1), steps(1, 1, 1, 1), None, "a batch of 65"),
-        ((0, 1, 1, 1), steps(1, 1, 1, 1), None, "a batch of 0"),
-        ((3, 4), steps(5, 4, zero=3), None, "required int8 weights with zero points of 0"),
-        ((3, 4), steps(5, 4, dtype="int32"), None, "weights of int32"),
-        ((3, 4), steps(5, 4), INTS, "required a bias of 5"),
-        ((3, 4), steps(5, 4), floats(5), "a bias of float32"),
-    ],
-)
+DENSE, HALVES = ("FullyConnectedOptions", {}), In((3, 4), "int16", scale=0.5)
+QUANTISED: list[tuple[str, Operands, Out, tuple[str, dict[str, Any]], str]] = [
+    *(
+        ("CONV_2D", [In((n, 1, 1, 1), "int8", scale=0.1), steps(1, 1, 1, 1)], Out("int8", 0.3),
+         ("Conv2DOptions", CONV), f"a batch of {n}")
+        for n in (65, 0)
+    ),
+    *(
+        ("FULLY_CONNECTED", [In((3, 4), "int8", scale=0.1), weights, bias], Out("int8", 0.3),
+         DENSE, said)
+        for weights, bias, said in (
+            (steps(5, 4, zero=3), None, "required int8 weights with zero points of 0"),
+            (steps(5, 4, dtype="int32"), None, "weights of int32"),
+            (steps(5, 4), INTS, "required a bias of 5"),
+            (steps(5, 4), floats(5), "a bias of float32"),
+        )
+    ),
+    (
+        "FULLY_CONNECTED", [In((3, 4), "int8", scale=0.1), steps(5, 4)], Out("int8", 0.3, 200),
+        ("FullyConnectedOptions", {"FusedActivationFunction": 1}), "no value of its result is wit",
+    ),
+    (
+        "CONV_2D", [In((1, 1, 1, 1), "int8", scale=1e9), steps(1, 1, 1, 1)], Out("int8", 1e-9),
+        ("Conv2DOptions", CONV), r"a scale of 1e\+17 is too large; required less than 2\*\*31",
+    ),
+    (
+        "REDUCE_PROD", [In((2, 1025), "int8", scale=0.1), i32(1)], Out("int8", 0.1),
+        ("ReducerOptions", {"KeepDims": True}), "a product of 1025 quantised elements",
+    ),
+    ("ADD", [HALVES, HALVES], Out("int16", 0.25), ("AddOptions", {"PotScaleInt16": True}),
+     "int16 with scales that are powers of two"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "operands", "result", "options", "said"), QUANTISED)
 def test_layers_of_bytes_say_what_they_do_not_take(
-    x: tuple[int, ...], weights: Const, bias: Const | None, said: str
+    kind: str, operands: Operands, result: Out, options: tuple[str, dict[str, Any]], said: str
 ) -> None:
-    layer: Any = ("CONV_2D", "Conv2DOptions", CONV)
-    kind, table, options = (
-        layer if len(x) == 4 else ("FULLY_CONNECTED", "FullyConnectedOptions", {})
-    )
-    operands: Operands = [In(x, "int8", scale=0.1), weights, bias]
-    content = case(kind, operands, [Out("int8", 0.3)], table, options).content
-    with pytest.raises((ModelError, UnsupportedOperatorError), match=rf"'y0' \({kind}\): .*{said}"):
+    content = case(kind, operands, [result], *options).content
+    with pytest.raises((ModelError, UnsupportedOperatorError), match=said):
         TfliteModel.of(content).to_graph()
 
 
