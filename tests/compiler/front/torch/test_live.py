@@ -52,5 +52,5 @@ def test_anything_else_is_refused_by_its_type() -> None:
 def test_what_torch_raises_is_said_in_one_line() -> None:
     module = Module()
     module.problem = "data decides a shape"
-    with pytest.raises(ModelError, match="^torch cannot export the module: data decides a shape$"):
+    with pytest.raises(ModelError, match=r"^torch cannot export the module: data decides a shape$"):
         exported(module, ())

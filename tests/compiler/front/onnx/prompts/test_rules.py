@@ -19,6 +19,7 @@ TOKENS = 3
 CONSTANTS = {
     "c4": (4,), "c2x4": (2, 4), "c2x1": (2, 1), "c1x2x4": (1, 2, 4), "c2x1x4": (2, 1, 4),
     "c1": (1,), "w": (4, 5), "w2": (2, 5), "w1": (1, 5), "w3": (1, 4, 5), "table": (6, 5),
+    "c2x5": (2, 5), "c1x5": (1, 5),
 }  # fmt: skip
 NUMBERS = {"n0": 0, "n1": 1, "n2": 2, "nm1": -1}
 FRONTS = {
@@ -62,6 +63,9 @@ OTHERS = [
     "t = MatMul (x, w3) y = Reshape (t, s2x5)",
     "t = MatMul (x, w3) y = Reshape (t, s1x1x2x5)",
     "t = MatMul (x, w3) u = MatMul (x, w3) y = Add (t, u)",
+    "t = MatMul (x, w3) u = MatMul (x, w) y = Add (t, u)",
+    "t = QuantizeLinear (x, c9) u = DequantizeLinear (t, c9) "
+    "v = Transpose <perm = [2, 1, 0]> (u) y = Softmax <axis = -1> (v)",
     "t = ReduceSum (x, n1) u = Squeeze (t, n1) y = Gemm (u, w)",
     "y = Expand (x, s1x2x4)",
     "y = Clip (x, c0, c9)",
@@ -154,13 +158,25 @@ def test_rows_of_a_table_are_taken_by_tokens() -> None:
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ("y = Gather <axis = 1> (table, x)", "indices of another axis than the first"),
-        (
-            "t = Unsqueeze (x, n0) u = Transpose <perm = [1, 0]> (t) y = Gather (table, u)",
-            "another",
-        ),
+        ("y = Softmax <axis = 1> (x)", "an axis that is not the last"),
+        ("y = ReduceSum (x)", "axes that are not given, or left out"),
+        ("y = ReduceSum <keepdims = 0> (x, n1)", "axes that are not given, or left out"),
+        ("y = Slice (x, n0, n1)", "axes that are not constant"),
+        ("t = Squeeze (x, n0) y = Gemm (t, w)", "rows that are not those of tokens"),
+        ("t = ReduceSum (x, n1) u = Squeeze (t, n1) y = Gemm <transA = 1> (u, c1x5)", "not those"),
+        ("y = QuantizeLinear <axis = 2> (x, c4)", "a scale for each channel of an activation"),
+        ("t = MatMul (x, w3) u = ReduceSum (x, nm1) y = Add (t, u)", "not a mask of positions"),
+        ("y = MatMul (x, x)", "an operand that differs from token to token"),
+        ("t = MatMul (x, w3) y = Add (t, c2x5)", "an operand with rows of its own"),
     ],
 )
 def test_forms_without_a_rule_are_refused(nodes: str, said: str) -> None:
-    with pytest.raises(ModelError, match=rf"\(Gather\) in blocks of tokens: .*{said}"):
-        check(nodes, np.array([1, 0, 2]))
+    with pytest.raises(ModelError, match=rf"\) in blocks of tokens: .*{said}"):
+        check(nodes, np.ones((TOKENS, 2, 4), np.float32))
+
+
+def test_only_the_first_axis_of_a_table_is_taken_by_tokens() -> None:
+    turned = "t = Unsqueeze (x, n0) u = Transpose <perm = [1, 0]> (t) y = Gather (table, u)"
+    for nodes in ("y = Gather <axis = 1> (table, x)", turned):
+        with pytest.raises(ModelError, match="indices of another axis than the first"):
+            check(nodes, np.array([1, 0, 2]))
