@@ -239,6 +239,11 @@ LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("nll_loss", (LOG_SOFTMAX, TARGET % 3, None, 2, 2), {}, -PICKED[TARGET % 3 != 2].sum()),
     ("nll_loss", (LOG_SOFTMAX[0, :, 0], np.array(2)), {}, np.asarray(-LOG_SOFTMAX[0, 2, 0])),
     ("cross_entropy_loss", (X, TARGET), {}, LOSS.sum() / 7),
+    ("cross_entropy_loss", (X[0, :, 0], np.array(2)), {}, np.asarray(-LOG_SOFTMAX[0, 2, 0])),
+    (
+        "nll_loss", (LOG_SOFTMAX[0, :, 0], np.array(2), V, 0), {},
+        np.asarray(-LOG_SOFTMAX[0, 2, 0] * V[2]),
+    ),
     ("matmul", (X,), {"other": Y[0].T}, X @ Y[0].T),
     ("linear", (X, Y[0], S), {}, X @ Y[0].T + S),
     ("addmm", (S, X[0], Y[0].T, 2, 3), {}, 2 * S + 3 * (X[0] @ Y[0].T)),
