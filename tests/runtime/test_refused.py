@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from dovetail.isa.errors import DovetailError
 from dovetail.isa.memories import Memory, Unit
+from dovetail.runtime.accelerator.host_steps import Image as BatchImage
+from dovetail.runtime.accelerator.host_steps import Select
 from dovetail.runtime.board.device import BoardName
 from dovetail.runtime.debug.machines import snapshot_device
 from dovetail.runtime.debug.moments import Event
@@ -18,6 +21,8 @@ from dovetail.runtime.debug.session import Session
 from dovetail.runtime.debug.stops import AtCycle, AtInstruction, AtLayer, AtToken, Watch, positions
 from dovetail.runtime.debug.walk import listed
 from dovetail.runtime.errors import DeviceError, InputError, ModuleError
+from dovetail.runtime.native import host as native_host
+from dovetail.runtime.native.host import host_flags, require_flags
 from dovetail.runtime.native.image import Image
 from dovetail.runtime.native.pool import PoolCode
 from dovetail.runtime.native.program import ProgramCode
@@ -133,3 +138,29 @@ def test_stops_have_names() -> None:
     names = [f"n{place}" for place in range(9)]
     assert listed(names[:8]) == ", ".join(names[:8])
     assert listed(names) == ", ".join(names[:8]) + ", ... (9 in all)"
+
+
+def test_flags_of_the_processor_are_those_of_its_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "model name\t: a b\nflags\t\t: fpu avx2 sse\nbugs\t: spectre\nflags\t: other\n"
+    monkeypatch.setattr(Path, "read_text", lambda path: text)
+    assert host_flags.__wrapped__() == {"fpu", "avx2", "sse"}
+    text = "Features\t: fp asimd\n"
+    assert host_flags.__wrapped__() == frozenset()
+    monkeypatch.setattr(native_host, "host_flags", lambda: frozenset({"sse"}))
+    require_flags(["sse"], "old")
+    with pytest.raises(DeviceError, match="this CPU lacks avx2, fma, which the code for new uses"):
+        require_flags(["fma", "sse", "avx2"], "new")
+
+
+def test_parts_of_images_and_batches_are_there_or_said() -> None:
+    x = np.arange(24).reshape(1, 3, 4, 2)
+    found = Select((1, 0), (1, 3), (2, 2), (1,)).run(x)
+    np.testing.assert_array_equal(found, x[:, 1:3, ::3, 1:])
+    for steps, size in (((2, 3), (2, 2)), ((1, 4), (2, 2))):
+        with pytest.raises(ModuleError, match=r"an image of shape \[1, 3, 4, 2\] has no part"):
+            Select((1, 0), steps, size, (1,)).run(x)
+    batch = x.reshape(3, 8)
+    np.testing.assert_array_equal(BatchImage(2).run(batch), batch[2:])
+    for place in (3, -1):
+        with pytest.raises(ModuleError, match=f"a batch of 3 has no image {place}; compile it"):
+            BatchImage(place).run(batch)
