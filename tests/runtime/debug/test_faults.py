@@ -1,8 +1,13 @@
-"""The message for a word that a machine left wrong."""
+"""Words that a machine left wrong: how they are found and told."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from dovetail.isa.memories import Memory, Unit
+from dovetail.runtime.debug import compare
 from dovetail.runtime.debug.faults import Fault
 from dovetail.runtime.debug.session import InstructionInfo
 
@@ -17,3 +22,32 @@ def test_a_fault_says_where_it_lies(space: Memory | None, lane: int | None, plac
         "the machine departs from what instruction 7 means: it left -3 in "
         f"{place}, required 5: gemm rows=3"
     )
+
+
+def test_each_tensor_that_an_instruction_writes_part_of_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of words of ACT alone, and of those that are part of one."""
+    words = [(Memory.ACC, np.arange(2)), (Memory.ACT, np.array([1, 2, 3, 5, 7]))]
+    session: Any = SimpleNamespace(
+        program=[SimpleNamespace(unit=Unit.VECTOR)],
+        footprints=SimpleNamespace(writes=lambda index: words),
+        shadow=SimpleNamespace(
+            tensor=np.array([0, -1, 1, 0, 0, 1, 0, -1]), place=np.arange(24).reshape(8, 3)
+        ),
+        record=SimpleNamespace(tensors=["first", "second"]),
+    )
+    state: Any = SimpleNamespace(act=10 * np.arange(8))
+
+    def shown(*given: Any) -> list[object]:
+        _, expected, index, layout, places, data, memory, addresses = given
+        rows = [each.tolist() for each in places]
+        return [expected, index, layout, rows, data.tolist(), memory, addresses.tolist()]
+
+    monkeypatch.setattr(compare, "_compare", shown)
+    expected: Any = "expected"
+    found: list[Any] = list(compare.differences(session, expected, 0, state))
+    assert found == [
+        ["expected", 0, "first", [[9], [10], [11]], [30], "act", [3]],
+        ["expected", 0, "second", [[6, 15], [7, 16], [8, 17]], [20, 50], "act", [2, 5]],
+    ]
