@@ -120,6 +120,17 @@ def test_options_of_a_custom_operator_that_are_no_numbers_by_name_are_refused() 
             TfliteModel.of(write(tensors, [op], [0, 1, 2], [3])).to_graph()
 
 
+def test_a_tensor_that_nothing_computes_is_empty_or_refused() -> None:
+    for shape in ((2, 3), (1, 3)):
+        given, made = Tensor("x", shape), Tensor("z", shape)
+        nothing = write([given, made, Tensor("y", shape)], [Op("RELU", (1,), (2,))], [0], [2])
+        with pytest.raises(ModelError, match="reads 'z', which no node before it computes"):
+            TfliteModel.of(nothing).to_graph()
+    empty = write([Y, Tensor("z", (0, 3)), Tensor("e", (0, 3))], [Op("RELU", (1,), (2,))], [0], [2])
+    assert [each.shape for each in TfliteModel.of(empty).outputs] == [(0, 3)]
+    assert TfliteModel.of(empty).to_graph().graph.outputs == ("e",)
+
+
 def test_an_element_type_without_meaning_is_named() -> None:
     with pytest.raises(ModelError, match="tensor 'x' has elements of type COMPLEX64"):
         TfliteModel.of(relu(Tensor("x", (2, 3), "complex64"))).to_graph()

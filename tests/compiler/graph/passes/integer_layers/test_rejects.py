@@ -131,6 +131,14 @@ def joined_with_sums() -> onnx.ModelProto:
     return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
 
 
+def large_bias() -> onnx.ModelProto:
+    """So large that it is no int32, and not so large that nobody sees the products."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.full((4, 3, 1, 1), 127, np.int8)), 0.01, np.int8(0))
+    y = b.node("Conv", [b.dequantize("x", *X), w, b.constant(np.full(4, 1.25e6, F32))])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
 def function_of_foreign() -> onnx.ModelProto:
     b = ModelBuilder()
     y = b.node("Relu", [b.node("CumSum", [b.dequantize("x", *X), b.constant(np.array(1))])])
@@ -236,6 +244,7 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
     ),
     (lambda: one_node("LogSoftmax"), r"\(LogSoftmax\): the logarithm of softmax; required softmax"),
     (joined_with_sums, r"\(Concat\): joins Real, Accumulated; required quantised tensors"),
+    (large_bias, r"its bias reaches 2.5e\+09 in units of the sum; int32 holds 2147483647"),
     (function_of_foreign, r"\(CumSum\): there is no integer CumSum"),
 ]
 
