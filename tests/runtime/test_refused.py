@@ -35,7 +35,11 @@ POOL = PoolCode("main", "other", "1", 0, 0)
 LIMITS = SandboxLimits(cpu_seconds=7, wall_seconds=9.5)
 CASES: list[tuple[Callable[[], object], type[DovetailError], str]] = [
     *(
-        (lambda text=text: BoardName.parse(text), DeviceError, f"'board:{text or ''}' names no ser")
+        (
+            lambda text=text: BoardName.parse(text),
+            DeviceError,
+            f"'board:{text or ''}' names no serial port",
+        )
         for text in (None, "", "ulx3s", "ulx3s@", "@/dev/tty", "ulx3s@/dev/tty,fast")
     ),
     (lambda: snapshot_device("cpu", object()), DeviceError, "'cpu' does not show its memories"),

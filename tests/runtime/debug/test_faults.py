@@ -9,6 +9,7 @@ import pytest
 from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.debug import compare
 from dovetail.runtime.debug.faults import Fault
+from dovetail.runtime.debug.order import Race
 from dovetail.runtime.debug.session import InstructionInfo
 
 
@@ -22,6 +23,26 @@ def test_a_fault_says_where_it_lies(space: Memory | None, lane: int | None, plac
         "the machine departs from what instruction 7 means: it left -3 in "
         f"{place}, required 5: gemm rows=3"
     )
+
+
+@pytest.mark.parametrize(("space", "place"), [(None, "dram 0x40"), (Memory.ACT, "act 0x40")])
+def test_a_race_names_who_did_not_wait_for_whom(space: Memory | None, place: str) -> None:
+    one, two, three = (
+        InstructionInfo(index, unit, "a", "line", 0, 1, 2)
+        for index, unit in ((3, Unit.LOAD), (5, Unit.GEMM), (8, Unit.STORE))
+    )
+    for reader, found, expected, said in (
+        (two, None, one, "5 (GEMM) did not wait for 3 (LOAD): 5 read|nobody left it|it is 3's"),
+        (two, three, one, "8 (STORE) did not wait for 5 (GEMM): 5 read|8 left it|it is 3's"),
+        (three, one, two, "8 (STORE) did not wait for 5 (GEMM): 8 read|3 left it|it is 5's"),
+        (two, one, None, "5 (GEMM) did not wait for 5 (GEMM): 5 read|3 left it|it is nobody's"),
+    ):
+        shown = str(Race(reader, space, 64, found, expected, ()))
+        first, left, right = said.split("|")
+        assert shown == (
+            f"instruction {first} {place} as {left}, in the order of the program {right}; "
+            "no token orders them"
+        )
 
 
 def test_each_tensor_that_an_instruction_writes_part_of_is_compared(

@@ -263,7 +263,7 @@ QUANTISED: list[tuple[str, Operands, Out, tuple[str, dict[str, Any]], str]] = [
     ),
     (
         "FULLY_CONNECTED", [In((3, 4), "int8", scale=0.1), steps(5, 4)], Out("int8", 0.3, 200),
-        ("FullyConnectedOptions", {"FusedActivationFunction": 1}), "no value of its result is wit",
+        ("FullyConnectedOptions", {"FusedActivationFunction": 1}), "no value of its result is",
     ),
     (
         "CONV_2D", [In((1, 1, 1, 1), "int8", scale=1e9), steps(1, 1, 1, 1)], Out("int8", 1e-9),
