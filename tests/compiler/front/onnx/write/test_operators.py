@@ -7,9 +7,14 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.front.onnx.write import write_model
 from dovetail.compiler.front.onnx.write.table import WRITERS
+from dovetail.compiler.front.torch.context import Context
+from dovetail.compiler.front.torch.table import CONVERTERS
+from dovetail.compiler.graph.formulas import Term
+from dovetail.compiler.graph.interpreter import run
 from dovetail.compiler.graph.ir import GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Convolution
 from dovetail.compiler.graph.operators.indexing import Gather, GatherElements, GatherNd
@@ -30,6 +35,7 @@ Arrays = Sequence[np.ndarray]
 RNG = np.random.default_rng(9)
 X, ROWS = RNG.standard_normal((2, 3, 4, 5)).astype(np.float32), RNG.integers(-9, 9, (4, 5))
 BYTES = RNG.integers(-128, 128, (3, 4), dtype=np.int8)
+F32 = DType.FLOAT32
 ZERO, NUMBERS = np.float32(0), np.array([[0, -1], [2, 9]])
 MAX, MIN, SUM = ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.SUM
 WHOLE = np.stack([NUMBERS, NUMBERS[::-1]], -1)
@@ -50,13 +56,13 @@ MORE: list[tuple[TensorOperator, Arrays]] = [
     *((Cumulative(SUM, 1, *how), [BYTES]) for how in ((True, False), (False, True), (True, True))),
     (WindowReduce((2, 3), (2, 3), (1, 2), (2, 1), ((1, 0), (0, 1)), WindowFunction.MAX), [X]),
     (WindowReduce((2, 3), (2, 3), (1, 2), (1, 1), ((1, 0), (0, 1)), WindowFunction.ADD), [X]),
-    (Convolution((2, 1), (1, 2), ((1, 0), (0, 2)), (1, 1), 1, "float32"), [X, X[:, :, :2, :2]]),
+    (Convolution((2, 1), (1, 2), ((1, 0), (0, 2)), (1, 1), 1, F32), [X, X[:, :, :2, :2]]),
     (
-        TransposedConvolution((2, 3), (1, 1), ((1, 0), (0, 0)), (0, 4), 1, "float32"),
+        TransposedConvolution((2, 3), (1, 1), ((1, 0), (0, 0)), (0, 4), 1, F32),
         [X, X[0, :, None, :2, :2].repeat(2, 1)],
     ),
     (
-        TransposedConvolution((2, 1), (1, 1), ((-1, 0), (0, -2)), (0, 0), 1, "float32"),
+        TransposedConvolution((2, 1), (1, 1), ((-1, 0), (0, -2)), (0, 0), 1, F32),
         [X, X[0, :, None, :2, :2].repeat(2, 1)],
     ),
 ]  # fmt: skip
@@ -98,18 +104,14 @@ def test_an_operator_is_written_with_its_meaning(cases: Any) -> None:
     ("operator", "arrays", "said"),
     [
         (
-            Convolution((1, 1), (1, 1), ((0, 0), (0, 0)), (2, 1), 1, "float32"),
+            Convolution((1, 1), (1, 1), ((0, 0), (0, 0)), (2, 1), 1, F32),
             [X, X[:, :, :2, :2]], "convolution of inputs that are spread out",
         ),
         (
-            Convolution((1, 1), (1, 1), ((0, 0), (0, -1)), (1, 1), 1, "float32"),
+            Convolution((1, 1), (1, 1), ((0, 0), (0, -1)), (1, 1), 1, F32),
             [X, X[:, :, :2, :2]], "convolution with negative pads",
         ),
         (Cumulative(ReduceFunction.PRODUCT, 0), [X], "running product"),
-        (
-            WindowReduce((1, 2), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), WindowFunction.MAX), [X],
-            r"windows over dimensions \\(1, 2\\)",
-        ),
     ],
 )  # fmt: skip
 def test_what_onnx_has_no_operator_for_is_named(
@@ -117,3 +119,30 @@ def test_what_onnx_has_no_operator_for_is_named(
 ) -> None:
     with pytest.raises(UnsupportedOperatorError, match=f"node 'n': .*{said}"):
         both(operator, arrays)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "options", "modes"),
+    [
+        ("bilinear2d", (8, 10), (False,), [("linear", "half_pixel")]),
+        ("bilinear2d", (8, 10), (True,), [("linear", "align_corners")]),
+        ("bilinear2d", (6, 7), (False,), [("linear", "half_pixel")]),
+        ("nearest2d", (8, 10), (), [("nearest", "asymmetric")]),
+        ("linear1d", (9,), (True,), [("linear", "align_corners")]),
+    ],
+)
+def test_weighted_neighbours_are_a_resize(
+    name: str, size: tuple[int, ...], options: tuple[bool, ...], modes: list[tuple[str, str]]
+) -> None:
+    context = Context(GraphBuilder())
+    context.declared, context.origin = (DType.FLOAT32,), "n"
+    given = X[:, :, :, :5] if len(size) == 2 else X[:, :, 0]
+    x = context.builder.input("x", TensorType(given.shape, "float32"))
+    own = Term(context, context.tensor(x))
+    term: Any = CONVERTERS[f"aten.upsample_{name}"](context, own, size, *options)
+    graph = context.builder.build((term.tensor.name,))
+    model = write_model(graph)
+    found = [{each.name: each.s.decode() for each in node.attribute} for node in model.graph.node]
+    assert [(each["mode"], each["coordinate_transformation_mode"]) for each in found] == modes
+    (y,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": given})
+    np.testing.assert_allclose(y, run(graph, {"x": given})[graph.outputs[0]], atol=1e-5)
