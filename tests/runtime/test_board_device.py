@@ -32,7 +32,7 @@ class Board:
         self.registers = {OFFSETS["ID"] + 4 * n: each for n, each in enumerate(identity)}
         self.memory, self.sent = bytearray(1 << 10), list[tuple[int, int]]()
         self.settings, self.starts, self.stops, self.closed = 0, 0, 0, 0
-        self.ends, self.busy, self.lost = True, 0, False
+        self.ends, self.busy, self.lost, self.keeps = True, 0, False, True
 
     def read_registers(self, offset: int, count: int = 1) -> list[int]:
         return [self.registers.get(offset + 4 * place, 0) for place in range(count)]
@@ -40,7 +40,7 @@ class Board:
     def write_register(self, offset: int, value: int) -> None:
         if offset != OFFSETS["CONTROL"]:
             self.settings += 1
-            self.registers[offset] = value
+            self.registers[offset] = value if self.keeps else 0
         elif value >> Control.STOP & 1:
             self.stops += 1
             self.busy -= 1
@@ -150,3 +150,10 @@ def test_another_board_or_one_that_was_reset_is_refused_and_left(
     with pytest.raises(DeviceError, match=f"^the board: .*{message}"):
         BoardDevice("ulx3s@/dev/none").run(prepare_launch(PART, {"x": X}))
     assert board.closed == 1
+
+
+def test_nothing_is_started_where_settings_are_not_kept(board: Board) -> None:
+    board.keeps = False
+    with pytest.raises(DeviceError, match="the board was reset, or another program uses it"):
+        BoardDevice("ulx3s@/dev/none").run(prepare_launch(PART, {"x": X}))
+    assert (board.starts, board.sent) == (0, [])

@@ -20,7 +20,7 @@ Called = list[tuple[Any, ...]]
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> Called:
-    """What the compiler is asked for; it compiles nothing."""
+    """Calls of the compiler, which compiles nothing."""
     found: Called = []
     monkeypatch.setattr(driver, "compile_model", lambda *given: found.append(given))
     monkeypatch.setattr(programs, "block_model", lambda *given: ("blocks", *given))

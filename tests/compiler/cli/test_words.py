@@ -8,8 +8,14 @@ import click
 import numpy as np
 import pytest
 
-from dovetail.compiler.cli.arrays import read_dimensions, read_inputs, write_outputs
+from dovetail.compiler.cli.arrays import (
+    dimensions_option,
+    read_dimensions,
+    read_inputs,
+    write_outputs,
+)
 from dovetail.compiler.cli.decoders import roles_options
+from dovetail.compiler.cli.numbers import LARGEST, NOT_NEGATIVE, POSITIVE
 from dovetail.compiler.cli.quantize.command import quantize
 from dovetail.compiler.cli.quantize.runners import load_metric
 from dovetail.runtime.errors import ModuleError
@@ -57,6 +63,24 @@ def test_another_word_is_refused(name: str, words: tuple[str, ...], message: str
         with pytest.raises(click.BadParameter, match=message) as found:
             named(name).convert(word, None, None)
         assert repr(word) in found.value.message
+
+
+def test_numbers_are_finite_and_no_larger_than_any_that_is_meant() -> None:
+    assert POSITIVE.convert(str(LARGEST), None, None) == LARGEST
+    assert NOT_NEGATIVE.convert("0", None, None) == 0
+    for kind, words in (
+        (POSITIVE, ("0", "-1", "nan", "inf", "5e18", "a")),
+        (NOT_NEGATIVE, ("-1", "nan", "inf", "5e18")),
+    ):
+        for word in words:
+            with pytest.raises(click.BadParameter):
+                kind.convert(word, None, None)
+
+
+def test_sizes_may_be_given_again_and_again() -> None:
+    command = click.command()(dimensions_option(lambda dims: dims))
+    given = ["--dim", "n=1", "--dim", "m=2"]
+    assert command.main(given, standalone_mode=False) == ("n=1", "m=2")
 
 
 def test_arrays_and_sizes_are_given_by_name(tmp_path: Path) -> None:

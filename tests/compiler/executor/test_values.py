@@ -1,4 +1,4 @@
-"""What a model's caller gives and gets, and the tensors that carry it."""
+"""Arguments and results as a caller sees them, and the tensors that carry them."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ def test_a_race_names_who_did_not_wait_for_whom(space: Memory | None, place: str
 def test_each_tensor_that_an_instruction_writes_part_of_is_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of words of ACT alone, and of those that are part of one."""
+    """Words of ACT alone are looked at, and those that are part of one."""
     words = [(Memory.ACC, np.arange(2)), (Memory.ACT, np.array([1, 2, 3, 5, 7]))]
     session: Any = SimpleNamespace(
         program=[SimpleNamespace(unit=Unit.VECTOR)],

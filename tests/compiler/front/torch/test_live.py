@@ -18,7 +18,7 @@ class Module:
 
 
 class Program:
-    """What is exported of a module for inputs."""
+    """The export of a module for inputs."""
 
     def __init__(self, module: Module, inputs: tuple[Any, ...]) -> None:
         if module.problem:
