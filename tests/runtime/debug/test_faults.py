@@ -1,5 +1,6 @@
 """Words that a machine left wrong: how they are found and told."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 
 from dovetail.isa.memories import Memory, Unit
 from dovetail.runtime.debug import compare
-from dovetail.runtime.debug.faults import Fault
+from dovetail.runtime.debug.faults import Fault, first_late
 from dovetail.runtime.debug.order import Race
-from dovetail.runtime.debug.session import InstructionInfo
+from dovetail.runtime.debug.session import InstructionInfo, Session
+
+from ..sample import SHAPE, copy_module
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,25 @@ def test_a_race_names_who_did_not_wait_for_whom(space: Memory | None, place: str
             f"instruction {first} {place} as {left}, in the order of the program {right}; "
             "no token orders them"
         )
+
+
+def test_the_first_event_that_is_late_is_named() -> None:
+    session = Session(copy_module(), {"x": np.zeros(SHAPE, np.int8)})
+    assert first_late(session) is None
+    done = session.result
+    assert done.accepted is not None
+    assert done.ended is not None
+    start, end = int(done.accepted[1]), int(done.ended[0])
+    late, early = done.accepted + np.array([0, 3]), done.ended - np.array([1, 0])
+    started = f"1 is started in cycle {start + 3}; on the simulator in {start}"
+    ended = f"0 is ended in cycle {end - 1}; on the simulator in {end}"
+    for changed, said in (
+        ({"accepted": late}, started),
+        ({"ended": early}, ended),
+        ({"ended": early, "accepted": late}, min((end, ended), (start, started))[1]),
+    ):
+        other: Any = SimpleNamespace(launch=session.launch, result=replace(done, **changed))
+        assert first_late(other) == f"instruction {said}"
 
 
 def test_each_tensor_that_an_instruction_writes_part_of_is_compared(
