@@ -1,7 +1,12 @@
-"""Arguments that a file leaves out have ATen's defaults (``native_functions.yaml``)."""
+"""Arguments that a file leaves out have ATen's defaults (``native_functions.yaml``), and numbers of
+element types are those of torch's schema of exported programs (``ScalarType``)."""
 
 import inspect
 
+import pytest
+
+from dovetail.compiler.errors import UnsupportedOperatorError
+from dovetail.compiler.front.torch.schema import element_type
 from dovetail.compiler.front.torch.table import CONVERTERS
 
 DEFAULTS = """
@@ -77,3 +82,20 @@ def test_an_argument_that_is_left_out_has_its_default() -> None:
         for name in names.split():
             known = inspect.signature(CONVERTERS[f"aten.{name}"]).parameters
             assert {each: repr(known[each].default) for each in wanted} == wanted, name
+
+
+TYPES = {
+    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
+    8: "float64", 12: "bool", 13: "bfloat16", 28: "uint16", 34: "uint32", 35: "uint64",
+}  # fmt: skip
+OTHERS = {
+    9: "complex32", 10: "complex64", 11: "complex128", 29: "float8_e4m3fn", 30: "float8_e5m2",
+    31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu", 99: "99",
+}  # fmt: skip
+
+
+def test_element_types_have_the_numbers_of_torchs_schema() -> None:
+    assert {number: element_type(number, "x") for number in TYPES} == TYPES
+    for number, name in OTHERS.items():
+        with pytest.raises(UnsupportedOperatorError, match=f"'x' has elements of type {name}$"):
+            element_type(number, "x")
