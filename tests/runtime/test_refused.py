@@ -12,8 +12,9 @@ import pytest
 
 from dovetail.isa.errors import DovetailError
 from dovetail.isa.memories import Memory, Unit
+from dovetail.runtime.accelerator.host_steps import Dequantize, Quantize, Select
 from dovetail.runtime.accelerator.host_steps import Image as BatchImage
-from dovetail.runtime.accelerator.host_steps import Select
+from dovetail.runtime.accelerator.host_steps import Softmax as HostSoftmax
 from dovetail.runtime.board.device import BoardName
 from dovetail.runtime.debug.machines import snapshot_device
 from dovetail.runtime.debug.moments import Event
@@ -55,6 +56,23 @@ CASES: list[tuple[Callable[[], object], type[DovetailError], str]] = [
     (lambda: replace(CODE, pool=POOL._replace(stop="b")), ModuleError, "without its symbol 'b'"),
     (lambda: replace(CODE, pool=POOL._replace(field_bytes=-1)), ModuleError, "for 1 threads"),
     (lambda: replace(CODE, pool=POOL._replace(thread_bytes=-1)), ModuleError, "for 1 threads"),
+    *(
+        (lambda make=make, pair=pair: make(*pair), ModuleError, "required scale > 0, int32")
+        for make in (
+            Quantize,
+            Dequantize,
+            lambda scale, zero: HostSoftmax(scale, zero, 0.5, 0),
+            lambda scale, zero: HostSoftmax(0.5, 0, scale, zero),
+        )
+        for pair in (
+            (0.0, 0),
+            (-1.0, 0),
+            (float("inf"), 0),
+            (float("nan"), 0),
+            (1.0, 1 << 31),
+            (1.0, -(1 << 31) - 1),
+        )
+    ),
     (lambda: Image(bytes(8), {"a": 8}).check(), ModuleError, "symbol 'a' at 8 of 8 bytes"),
     (lambda: Image(bytes(8), {"a": -1}).check(), ModuleError, "symbol 'a' at -1 of 8 bytes"),
     (lambda: Image(bytes(8), {}, ("f", "g")).check(), ModuleError, "2 imports in 8 bytes"),
@@ -76,6 +94,8 @@ def test_what_is_at_its_limit_is_taken() -> None:
     assert BoardName.parse("ulx3s@/dev/tty") == BoardName("ulx3s", "/dev/tty")
     assert BoardName.parse("a@b,9600") == BoardName("a", "b", 9600)
     assert replace(CODE, pool=POOL).pool == POOL
+    for zero in (-(1 << 31), (1 << 31) - 1):
+        assert (Quantize(1e-9, zero).zero_point, Dequantize(1e9, zero).zero_point) == (zero, zero)
     Image(bytes(8), {"a": 0, "b": 7}, ("f",)).check()
     _require_ended(0, False, LIMITS)
 

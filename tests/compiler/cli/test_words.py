@@ -8,6 +8,8 @@ import click
 import numpy as np
 import pytest
 
+from dovetail.compiler import __main__ as command_line
+from dovetail.compiler.cli import start
 from dovetail.compiler.cli.arrays import (
     dimensions_option,
     read_dimensions,
@@ -151,3 +153,16 @@ def test_names_of_files_end_as_their_content_asks(tmp_path: Path) -> None:
     refused(
         invoke("inspect", model, "--key", "a.pub"), f"--key with the model {model}; only mod", 2
     )
+
+
+def test_a_command_that_is_interrupted_ends_with_its_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "main", lambda: None)
+    assert start.main() == 0
+    monkeypatch.setattr(command_line, "main", interrupted)
+    assert start.main() == 1
+    assert capsys.readouterr().err == "\nAborted!\n"
