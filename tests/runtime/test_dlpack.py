@@ -115,6 +115,7 @@ def test_numpy_takes_a_capsule_and_gives_the_memory_back(dtype: str, versioned: 
     x = np.arange(24).reshape(2, 3, 4).astype(dtype)
     before = sys.getrefcount(x)
     y = np.from_dlpack(Exported(x, versioned))
+    assert y.flags.writeable or not versioned, "a capsule of now says who may write"
     assert np.shares_memory(y, x)
     np.testing.assert_array_equal(y, x)
     del y

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dovetail.isa.errors import DovetailError
 from dovetail.runtime import run
 from dovetail.runtime.errors import ModuleError
-from dovetail.runtime.files import write_whole
-from dovetail.runtime.module import Module, Placement
+from dovetail.runtime.files import DIGEST_BYTES, write_whole
+from dovetail.runtime.module import ALIGNMENT, Module, Placement
 from dovetail.runtime.native.image import Image
 from dovetail.runtime.native.model import ModelPart
 from dovetail.runtime.native.part import Constant, CpuPart
@@ -70,6 +70,16 @@ def test_a_module_survives_its_file(data: bytes, values: object, shape: tuple[in
 
 def test_the_same_module_gives_the_same_bytes() -> None:
     assert copy_module().to_bytes() == FILE
+
+
+@pytest.mark.parametrize("name", ["x", "xy", "x" * 61])
+def test_sections_begin_at_whole_words_of_memory(name: str) -> None:
+    """So that a file in memory can be used where it lies."""
+    tensor = TensorSignature(name, (1,), "int8")
+    part = ModelPart((tensor,), (tensor,), b"a section", [], [])
+    data = Module("cpu", (tensor,), (tensor,), (part,)).to_bytes()
+    assert data.index(b"a section") % ALIGNMENT == 0
+    assert (len(data) - DIGEST_BYTES) % ALIGNMENT == 0
 
 
 @given(st.integers(0, len(FILE) - 1))

@@ -80,6 +80,13 @@ def cross(context: Context, x: Term, other: Term, dim: int = -1) -> Term:
     return a.take(one, axis) * b.take(two, axis) - a.take(two, axis) * b.take(one, axis)
 
 
+def cross_of_first(context: Context, x: Term, other: Term, dim: int | None = None) -> Term:
+    """The vector product; of the first dimension of size 3, if none is given."""
+    if dim is None and 3 not in x.shape:
+        raise ValueError(f"no dimension of size 3 among {x.shape}")
+    return cross(context, x, other, x.shape.index(3) if dim is None else dim)
+
+
 def tensordot(
     context: Context, x: Term, other: Term, dims_self: Sequence[int], dims_other: Sequence[int]
 ) -> Term:
@@ -160,7 +167,7 @@ COMPOSED: dict[str, Converter] = {
     "aten.cdist": cdist,
     "aten.cosine_similarity": cosine_similarity,
     "aten.count_nonzero": lambda context, x, dim=None: total(context, x.cast(DType.BOOL), dim),
-    "aten.cross": cross,
+    "aten.cross": cross_of_first,
     "aten.diff": difference,
     "aten.erfc": erfc,
     "aten.frac": lambda context, x: x - x.unary(U.TRUNC),

@@ -48,10 +48,10 @@ def _drop_reshape(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _merge_reshapes(rewriter: Rewriter, node: Node) -> str | None:
-    before = rewriter.graph.producer(node.inputs[0])
-    if not isinstance(node.operator, Reshape) or before is None:
+    if not isinstance(node.operator, Reshape):
         return None
-    if not isinstance(before.operator, Reshape):
+    before = rewriter.graph.producer(node.inputs[0])
+    if before is None or not isinstance(before.operator, Reshape):
         return None
     return rewriter.builder.node(node.operator, before.inputs, node.output, node.origin)
 
@@ -68,10 +68,10 @@ def _drop_transpose(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _merge_transposes(rewriter: Rewriter, node: Node) -> str | None:
-    before = rewriter.graph.producer(node.inputs[0])
-    if not isinstance(node.operator, Transpose) or before is None:
+    if not isinstance(node.operator, Transpose):
         return None
-    if not isinstance(before.operator, Transpose):
+    before = rewriter.graph.producer(node.inputs[0])
+    if before is None or not isinstance(before.operator, Transpose):
         return None
     first = before.operator.permutation
     merged = Transpose(tuple(first[axis] for axis in node.operator.permutation))
@@ -79,10 +79,10 @@ def _merge_transposes(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def sink_below_lookup(rewriter: Rewriter, node: Node) -> str | None:
-    before = rewriter.producer(node.inputs[0])
-    if not isinstance(node.operator, Lookup) or before is None:
+    if not isinstance(node.operator, Lookup) or rewriter.graph.types[node.inputs[1]].rank > 1:
         return None
-    if not isinstance(before.operator, Transpose) or rewriter.graph.types[node.inputs[1]].rank > 1:
+    before = rewriter.producer(node.inputs[0])
+    if before is None or not isinstance(before.operator, Transpose):
         return None
     inputs = (before.inputs[0], node.inputs[1])
     inner = rewriter.builder.node(node.operator, inputs, f"{node.output}/table", node.origin)
@@ -103,8 +103,10 @@ def _sink_below_add(rewriter: Rewriter, node: Node) -> str | None:
 
 
 def _raise_above(rewriter: Rewriter, node: Node) -> str | None:
+    if node.operator != NHWC:
+        return None
     both = rewriter.producer(node.inputs[0])
-    if node.operator != NHWC or both is None or not isinstance(both.operator, Add | Multiply):
+    if both is None or not isinstance(both.operator, Add | Multiply):
         return None
     makers = [rewriter.graph.producer(name) for name in both.inputs]
     turned = [maker is not None and maker.operator == NCHW for maker in makers]

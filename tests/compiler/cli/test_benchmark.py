@@ -13,6 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dovetail.compiler import compile
+from dovetail.compiler.benchmark.measure import Measured
+from dovetail.compiler.benchmark.subjects import ORT, Subject
+from dovetail.compiler.cli.benchmark import taking
 from dovetail.runtime import run
 
 from .commands import invoke, refused
@@ -106,6 +109,24 @@ def test_outputs_are_compared_with_a_reference(
     assert (cpu["agreement"], cpu["equal"]) == (0.0, False)
     assert (cpu["top1"], found["reference_top1"]) == pytest.approx((1 / 3, 2 / 3))
     assert found["against"].endswith("ONNX Runtime" if installed else "this CPU")
+
+
+def test_without_a_reference_outputs_are_compared_with_onnx_runtimes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = np.array([[1.0, 2.0, 4.0]], np.float32)
+    found = [
+        Measured(Subject("cpu", "cpu"), [2.0], outputs=[row * 0.5]),
+        Measured(Subject(ORT, None), [4.0], outputs=[row]),
+    ]
+    monkeypatch.setattr(taking, "measure_all", lambda *given: found)
+    model = scaled(2, tmp_path / "m.onnx")
+    for count, said in ((2, ORT), (1, None)):
+        del found[count:]
+        got = figures(model, "--devices", "cpu,ort", *QUICK)
+        assert got["against"] == said
+        errors = [each.get("error") for each in got["results"]]
+        assert errors == ([0.5, 0.0] if said else [None])
 
 
 def test_dimensions_of_any_size_are_one_in_machine_code(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.compiler.front.torch.mutate import FILES
@@ -87,3 +88,14 @@ def test_a_float_model_goes_through_the_commands_of_the_cpu(tmp_path: Path) -> N
 def test_what_onnx_cannot_say_is_left_out_by_name(tmp_path: Path) -> None:
     done = invoke("benchmark", layer(tmp_path, "int8"), "--devices", "ort", *QUICK)
     refused(done, "'ort' runs ONNX, and int8.tflite cannot be written as such; leave it out of")
+
+
+def test_an_open_first_dimension_is_one_image_in_what_is_converted(tmp_path: Path) -> None:
+    done = invoke("convert", FLOAT, "-o", tmp_path / "one.onnx", "--json")
+    assert json.loads(done.stdout)["opset"] >= 21
+    sizes = [
+        [size.dim_value for size in each.type.tensor_type.shape.dim]
+        for each in onnx.load(tmp_path / "one.onnx").graph.input
+    ]
+    assert sizes[0][0] == 1
+    assert 0 not in sizes[0]

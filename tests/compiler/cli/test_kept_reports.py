@@ -1,6 +1,7 @@
 """Whole small reports: every number and word that a table, a picture or a page's data has."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -146,6 +147,23 @@ def quantised() -> str:
     return "\n".join(map(shown, tables))
 
 
+def trace() -> str:
+    """A line for each event; of each track of bytes, the sum of its values."""
+    name = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
+    schema = pytest.importorskip(name, reason="needs the extra profile")
+    from dovetail.compiler.cli.profile.perfetto import perfetto_trace
+
+    found, sums, lines = schema.Trace(), Counter[int](), list[str]()
+    found.ParseFromString(perfetto_trace(profile()))
+    for packet in found.packet:
+        event = packet.track_event
+        if event.type == schema.TrackEvent.TYPE_COUNTER:
+            sums[event.track_uuid] += event.double_counter_value
+        else:
+            lines.append(" ".join(str(packet).split()))
+    return "\n".join([*lines, *(f"track {track}: {sum_:.6g}" for track, sum_ in sums.items())])
+
+
 def text_of(value: Any, at: str = "") -> str:
     """JSON values, with a line for each that holds no other."""
     items = list(value.items() if isinstance(value, dict) else enumerate(value))
@@ -168,6 +186,8 @@ REPORTS: dict[str, Callable[[], str]] = {
     "benchmark's figures": lambda: text_of(figures(measured(), ABOUT)),
     "benchmark's picture": lambda: picture_svg("a model", measured(), ABOUT),
     "quantised": quantised,
+    "timeline of many cycles": lambda: timeline_svg(TIMELINE, NAMES, 400_000),
+    "trace": trace,
 }
 
 

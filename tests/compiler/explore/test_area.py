@@ -24,7 +24,7 @@ from dovetail.compiler.explore.area import (
 from dovetail.compiler.explore.area_plan import PLAN
 from dovetail.compiler.explore.area_records import area_table
 from dovetail.compiler.explore.least_squares import fit, leave_one_out
-from dovetail.compiler.explore.memories import block_rams
+from dovetail.compiler.explore.memories import BLOCK_SHAPES, block_rams
 from dovetail.isa.cache import keep
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.configs import find_config
@@ -38,6 +38,22 @@ def test_every_count_is_of_a_planned_configuration_and_twenty_are_there() -> Non
     for family in FAMILIES:
         counted = {hardware_text(each.config) for each in RECORDS if each.family == family.name}
         assert counted <= planned
+
+
+@pytest.mark.parametrize(
+    ("family", "bits", "widest"), [("ECP5", 1 << 14, 36), ("Xilinx 7", 1 << 15, 72)]
+)
+def test_block_rams_have_the_shapes_of_their_data_sheets(
+    family: str, bits: int, widest: int
+) -> None:
+    """A ninth bit for each byte, which words of less do not have; half blocks as well."""
+    shapes = BLOCK_SHAPES[family]
+    assert [each.width for each in shapes if each.blocks == 1] == [
+        width for width in (72, 36, 18, 9, 4, 2, 1) if width <= widest
+    ]
+    for each in shapes:
+        ninth = 9 if each.width % 9 == 0 else 8
+        assert each.width * each.depth == bits * each.blocks * ninth / 8
 
 
 def test_block_rams_are_exact_without_being_fitted() -> None:

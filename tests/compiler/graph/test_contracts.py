@@ -15,8 +15,12 @@ from dovetail.compiler.dtypes import DType
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.front.onnx.source import SourceModel
 from dovetail.compiler.graph.operators.assembly import Assemble
+from dovetail.compiler.graph.operators.attention import Attention
 from dovetail.compiler.graph.operators.contractions import Determinant, contract
-from dovetail.compiler.graph.operators.elementwise import Where
+from dovetail.compiler.graph.operators.elementwise import Binary, Unary, Where
+from dovetail.compiler.graph.operators.functions import BinaryFunction, UnaryFunction
+from dovetail.compiler.graph.operators.indexing import Gather
+from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Quantize
 from dovetail.compiler.graph.operators.integer.fixed_point import (
     AddFixed,
     AverageFixed,
@@ -25,12 +29,24 @@ from dovetail.compiler.graph.operators.integer.fixed_point import (
     RequantizeReal,
 )
 from dovetail.compiler.graph.operators.integer.norm import MOST_EPSILON, RowNorm
+from dovetail.compiler.graph.operators.integer.products import (
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    RowProducts,
+)
 from dovetail.compiler.graph.operators.integer.residual import RequantizeAdd
 from dovetail.compiler.graph.operators.integer.scaled_sum import ScaledSum
+from dovetail.compiler.graph.operators.integer.softmax import RowSoftmax
 from dovetail.compiler.graph.operators.integer.tensor_norm import TensorNorm
 from dovetail.compiler.graph.operators.integer.values import Multiply, Softmax, WeightedAdd
-from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, Pad
-from dovetail.compiler.graph.operators.movement import Concatenate, Transpose
+from dovetail.compiler.graph.operators.integer.windows import (
+    AveragePool2d,
+    MaxPool2d,
+    Pad,
+    Upsample2d,
+)
+from dovetail.compiler.graph.operators.movement import Concatenate, PadMode, PadTensor, Transpose
 from dovetail.compiler.graph.operators.protocol import TensorOperator
 from dovetail.compiler.graph.operators.reductions import (
     ArgReduce,
@@ -161,9 +177,15 @@ def test_a_rule_takes_what_has_a_meaning_and_gives_its_types() -> None:
     assert refused > 800
 
 
-INT, FLOAT, HALF = (
-    TensorType((2, 4), kind) for kind in (DType.INT32, DType.FLOAT32, DType.FLOAT16)
+INT, FLOAT, HALF, BOOL = (
+    TensorType((2, 4), kind) for kind in (DType.INT32, DType.FLOAT32, DType.FLOAT16, DType.BOOL)
 )
+PIXELS = TensorType((1, 3, 4, 2), DType.INT8)
+ATTENTION = Attention((0, 3), (1, 3), (1, 2), (0, 1), (0, 2))
+
+
+def bytes_of(*shape: int) -> TensorType:
+    return TensorType(shape, DType.INT8)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +199,31 @@ INT, FLOAT, HALF = (
         (ArgReduce(ReduceFunction.MIN, 2), (FLOAT,), "dimension 2"),
         (Cumulative(ReduceFunction.SUM, -1), (FLOAT,), "dimension -1"),
         (Concatenate(0), (FLOAT, INT), "one type except for dimension 0"),
+        (Concatenate(0), (), "found no inputs, required at least 1"),
+        (Unary(UnaryFunction.NOT), (FLOAT,), "bool or integers for not"),
+        (Unary(UnaryFunction.NEG), (BOOL,), "numbers for neg"),
+        (Unary(UnaryFunction.EXP), (INT,), "floats for exp"),
+        (Binary(BinaryFunction.XOR), (FLOAT, FLOAT), "bool or integers"),
+        (Binary(BinaryFunction.SHL), (FLOAT, FLOAT), "required integers"),
+        (Binary(BinaryFunction.SHR), (BOOL, BOOL), "required integers"),
+        (Reduce(ReduceFunction.SUM, (0,), True), (BOOL,), "required numbers"),
+        (Gather(0), (TensorType((0, 2), DType.INT8), INT), "elements to index"),
+        (
+            PadTensor((1,), (0,), PadMode.EDGE),
+            (TensorType((0,), DType.INT8), TensorType((), DType.INT8)),
+            "elements to repeat",
+        ),
+        (AveragePool2d((2, 2), (1, 1), 0, 0, 0.5, size=(3, 3)), (PIXELS,), "room for all windows"),
+        (AveragePool2d((2, 2), (1, 1), 0, 0, 0.5, size=(2, 4)), (PIXELS,), "room for all windows"),
+        (RowProducts(0, 0), (bytes_of(1, 33026), bytes_of(1, 33026)), "K of at most 33025"),
+        (RowSoftmax(0.5, 0.5, 0), (bytes_of(2, 65795),), "rows of up to 65794"),
+        (RowNorm(3, 4), (bytes_of(2, 1 << 24), INT, INT), "a sum of squares is an int32"),
+        (ATTENTION, (FLOAT, FLOAT, TensorType((2, 0), DType.FLOAT32)), "sizes of at least 1"),
+        (
+            replace(ATTENTION, query=(1, 3)),
+            (FLOAT, FLOAT, TensorType((2, 4), DType.FLOAT32)),
+            "one that neither k nor v has",
+        ),
     ],
 )
 def test_a_rule_refuses_what_would_mean_something_else(
@@ -184,6 +231,14 @@ def test_a_rule_refuses_what_would_mean_something_else(
 ) -> None:
     with pytest.raises(GraphError, match=f"{type(operator).__name__}: .*{required}"):
         operator.result(types)
+
+
+def test_rows_are_as_long_as_their_sums_allow() -> None:
+    """Sums of ``255 * 255``, and of exponentials of 15 bits, are below 2**31."""
+    long = bytes_of(1, 33025)
+    assert RowProducts(0, 0).result((long, long)) == (TensorType((1, 1), DType.INT32),)
+    assert RowSoftmax(0.5, 0.5, 0).result((bytes_of(2, 65794),)) == (bytes_of(2, 65794),)
+    assert 33025 * 255 * 255 < 1 << 31 <= 33026 * 255 * 255
 
 
 def window(axes: tuple[int, ...], **changes: tuple[object, ...]) -> WindowArgMax:
@@ -219,6 +274,15 @@ CONSTRUCTED: dict[type, TensorOperator] = {
     RowNorm: RowNorm(3, 4, 5, 0.5),
     TensorNorm: TensorNorm(3, 4, 0.5),
     AveragePool2d: AveragePool2d((2, 2), (1, 1), 0, 0, 0.5),
+    Quantize: Quantize(0.5, 0),
+    Dequantize: Dequantize(0.5, 0),
+    Conv2d: Conv2d((1, 1), (0, 0, 0, 0), 1, 0),
+    ConvTranspose2d: ConvTranspose2d((1, 1), (0, 0, 0, 0), (0, 0), 1, 0),
+    Dense: Dense(0),
+    RowProducts: RowProducts(0, 0),
+    RowSoftmax: RowSoftmax(0.5, 0.5, 0),
+    MaxPool2d: MaxPool2d((1, 1), (1, 1), (0, 0, 0, 0)),
+    Upsample2d: Upsample2d((1, 1)),
 }
 INT8 = ((-128, 127), (-129, 128), "-128")
 MULTIPLIER = (1 << 31) - 1
@@ -278,6 +342,26 @@ MULTIPLIER = (1 << 31) - 1
         (AveragePool2d, "zero_point", *INT8),
         (AveragePool2d, "scale", (1e-9,), (0.0, np.inf, np.nan), "a finite scale"),
         (Assemble, "size steps", ((3, 8),), ((0, 8), (3, 0)), "at least 1"),
+        (Quantize, "zero_point", *INT8),
+        (Quantize, "scale", (1e-9,), (0.0, np.inf, np.nan), "a finite scale"),
+        (Dequantize, "zero_point", *INT8),
+        (Dequantize, "scale", (1e-9,), (0.0, np.inf, np.nan), "a finite scale"),
+        (Conv2d, "weight_zero_point zero_point", *INT8),
+        (Conv2d, "strides dilations", ((1, 1),), ((0, 1), (1, 0)), "of at least 1"),
+        (Conv2d, "pads", ((0, 0, 0, 0),), ((0, 0, 0, -1),), "pads"),
+        (Conv2d, "groups", (1,), (0,), "group"),
+        (ConvTranspose2d, "weight_zero_point zero_point", *INT8),
+        (ConvTranspose2d, "strides", ((1, 1),), ((0, 1), (1, 0)), "strides"),
+        (ConvTranspose2d, "pads", ((0, 0, 0, 0),), ((0, 0, 0, -1),), "pads"),
+        (ConvTranspose2d, "added", ((0, 0),), ((0, -1), (-1, 0)), "added rows"),
+        (ConvTranspose2d, "groups", (1,), (0,), "group"),
+        (Dense, "weight_zero_point zero_point", *INT8),
+        (RowProducts, "x_zero_point y_zero_point", *INT8),
+        (RowSoftmax, "x_scale scale", (1e-9,), (0.0, np.inf, np.nan), "finite scales"),
+        (RowSoftmax, "zero_point", *INT8),
+        (MaxPool2d, "strides kernel", ((1, 1),), ((0, 1), (1, 0)), "of at least 1"),
+        (MaxPool2d, "pads", ((0, 0, 0, 0),), ((0, 0, 0, -1),), "pads"),
+        (Upsample2d, "factors", ((1, 1),), ((0, 1), (1, 0)), "factors"),
     ],
     ids=lambda each: each.__name__ if isinstance(each, type) else "",
 )

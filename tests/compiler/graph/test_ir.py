@@ -178,3 +178,16 @@ def test_exporting_moves_other_tensors_out_of_the_way() -> None:
     assert [graph.types[name].shape for name in graph.outputs] == [(1, 4), (1, 4), (4, 1)]
     with pytest.raises(GraphError, match="output 'x' is an input too; required another name"):
         builder.export(["y"], ["x"])
+
+
+def test_a_tensor_that_has_an_outputs_name_gets_another() -> None:
+    builder = image_builder((1, 4))
+    first = builder.node(Reshape((4, 1)), ("x",), "y", "n")
+    second = builder.node(Reshape((1, 4)), (first,), "z", "n")
+    builder.export([second], ["y"])
+    graph = builder.build(("y",))
+    assert [node.output for node in graph.nodes] == ["y.1", "y"]
+    assert graph.nodes[1].inputs == ("y.1",)
+    assert {name: kind.shape for name, kind in graph.types.items()} == {
+        "x": (1, 4), "y.1": (4, 1), "y": (1, 4),
+    }  # fmt: skip

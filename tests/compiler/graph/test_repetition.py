@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.dtypes import DType
+from dovetail.compiler.errors import GraphError
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction, Cast
+from dovetail.compiler.graph.operators.movement import Expand, Iota
 from dovetail.compiler.graph.operators.repetition import Repeat
 from dovetail.compiler.graph.types import TensorType
 
@@ -46,3 +48,37 @@ def test_slices_are_taken_and_collected_from_either_end(turns: tuple[bool, ...])
     wanted = (s, *(x[::-1] if turn else x for x, turn in ends))
     for value, right in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(value, right)
+
+
+def counting(result: TensorType, condition: TensorType) -> Graph:
+    """A body whose state becomes a ``result``, and goes on by a ``condition``."""
+    builder = GraphBuilder()
+    builder.input("n", TensorType((), DType.INT64))
+    builder.input("s", ROW)
+    going = builder.node(Iota(condition.shape, 0), (), "places", "n")
+    going = builder.node(Cast(condition.dtype), (going,), "going", "n")
+    state = builder.node(Expand((*result.shape[:-1], 3)), ("s",), "wide", "n")
+    return builder.build((going, state))
+
+
+def test_states_and_conditions_keep_their_types() -> None:
+    number, flag = TensorType((), DType.INT64), TensorType((1,), DType.BOOL)
+    loop = Repeat(counting(ROW, flag), COUNT, 1, conditional=True, guarded=True)
+    assert loop.result((flag, ROW)) == (ROW, number)
+    slices = Repeat(body(), COUNT, 1, (False, False), (False, False))
+    many = TensorType((COUNT, 3), DType.FLOAT32)
+    assert slices.result((ROW, many, many, ROW)) == (ROW, many, many)
+    wide = Repeat(counting(TensorType((2, 3), DType.FLOAT32), flag), COUNT, 1, conditional=True)
+    two = Repeat(counting(ROW, TensorType((2,), DType.BOOL)), COUNT, 1, conditional=True)
+    whole = Repeat(counting(ROW, TensorType((1,), DType.INT64)), COUNT, 1, conditional=True)
+    for operator, inputs, message in (
+        (slices, (ROW, ROW, many, ROW), r"required .*float32\[5, 3\]"),
+        (slices, (ROW, many, many), "required 4"),
+        (loop, (flag, many), r"found float32\[5, 3\], required float32\[3\]"),
+        (loop, (number, ROW), "a bool that says whether it goes on"),
+        (wide, (ROW,), r"found float32\[2, 3\], required states of float32\[3\]"),
+        (two, (ROW,), r"found bool\[2\], required a bool that says whether it goes on"),
+        (whole, (ROW,), r"found int64\[1\], required a bool that says whether it goes on"),
+    ):
+        with pytest.raises(GraphError, match=message):
+            operator.result(inputs)

@@ -12,7 +12,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.__main__ import main
 from dovetail.compiler.errors import CompileLimitError
 from dovetail.compiler.options import CompileOptions
-from dovetail.compiler.pipeline.limits import Limits, Watch
+from dovetail.compiler.pipeline.limits import OFTEN, Budget, Limits, Watch
 from dovetail.compiler.pipeline.trace import Trace
 from tests.end_to_end.models import random_network
 
@@ -51,6 +51,44 @@ def test_the_environment_and_the_command_line_set_limits(
     result = CliRunner().invoke(main, [*words, "--most-compile-seconds", "1e-9"])
     assert result.exit_code == 1
     assert "--most-compile-seconds" in result.output
+
+
+def test_a_budget_is_used_up_beyond_its_limits_and_looked_at_on_the_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = Limits(steps=OFTEN + 1, nodes=2, elements=10, elements_a_byte=3, work=5)
+    budget, seen = Budget(Watch(limits)), list[str]()
+    monkeypatch.setattr(Watch, "check", lambda watch, where: seen.append(where))
+    for _ in range(OFTEN - 1):
+        budget.step("node 'a'")
+    assert seen == []
+    budget.step("node 'b'")
+    assert seen == ["import, node 'b'"]
+    budget.make("node 'c'", 4)
+    budget.require_room("node 'c'", 2, 3)
+    budget.grant(2)
+    budget.require_room("node 'c'", 3, 4)
+    budget.compute("node 'd'", 5)
+    assert seen == ["import, node 'b'", "import, node 'd'"]
+    for _ in range(2):
+        budget.add("node 'e'")
+    for use, said in (
+        (
+            lambda: budget.step("node 'f'"),
+            rf"node 'f': the model needs more than {OFTEN + 1:,} steps",
+        ),
+        (
+            lambda: budget.require_room("g", 13),
+            r"g: the model needs more than 10 elements of const",
+        ),
+        (
+            lambda: budget.compute("h", 1),
+            r"h: .* more than 5 operations .*CompileOptions.limits.work",
+        ),
+        (lambda: budget.add("i"), r"import, i: the model needs more than 2 operators"),
+    ):
+        with pytest.raises(CompileLimitError, match=said):
+            use()
 
 
 @pytest.mark.parametrize("target", ["cpu", "vta:tiny"])

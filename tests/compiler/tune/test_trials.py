@@ -33,6 +33,12 @@ def test_what_was_appended_is_read_again(tmp_path: Path) -> None:
     file.close()
 
 
+def test_lines_with_nothing_in_them_are_passed_over(tmp_path: Path) -> None:
+    path = written(tmp_path, 2)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\n \n\n"))
+    assert read_trials(path) == [trial(0), trial(1)]
+
+
 def test_a_torn_last_line_is_set_aside_and_the_others_are_kept(tmp_path: Path) -> None:
     path = written(tmp_path, 3)
     path.write_bytes(path.read_bytes()[:-20])

@@ -158,9 +158,9 @@ HALO = replace(LAYOUT, halo=(1, 2, 1, 1))
 FULL = WIDTH + 3
 
 
-@pytest.mark.parametrize("word", [20, 1])
+@pytest.mark.parametrize(("word", "block"), [(20, 1), (1, 1), (20, 4)])
 @pytest.mark.parametrize("gap", [0, 2])
-def test_rows_of_results_make_the_halo_beside_them_theirs(word: int, gap: int) -> None:
+def test_rows_of_results_make_the_halo_beside_them_theirs(word: int, block: int, gap: int) -> None:
     written = Vector(
         source=Memory.ACC,
         destination=Memory.ACT,
@@ -170,9 +170,9 @@ def test_rows_of_results_make_the_halo_beside_them_theirs(word: int, gap: int) -
         source_stride=(0, 1, WIDTH, 0, 0),
         destination_stride=(1, FULL + gap, 0, 0),
     )
-    frame = Frame(0, word, FULL + gap, 5 * (FULL + gap), (1, 1, 2))
+    frame = Frame(0, word, FULL + gap, 5 * (FULL + gap), (block, 1, 2))
     expected = {
-        (word + row * (FULL + gap) + column - 2) % TINY.act_depth: (1, row + 1, column)
+        (word + row * (FULL + gap) + column - 2) % TINY.act_depth: (block, row + 1, column)
         for row in range(2)
         for column in range(FULL)
     }

@@ -13,6 +13,7 @@ from dovetail.compiler.front.onnx.prompts.model import prompt_model
 from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.compiler.options import CompileOptions
 from dovetail.runtime.errors import InputError, ModuleError
+from dovetail.runtime.generate import blocks
 from dovetail.runtime.generate.decoder import Decoder
 from dovetail.runtime.generate.generator import Generator
 from dovetail.runtime.session import Session
@@ -70,7 +71,7 @@ def test_blocks_leave_the_caches_that_single_tokens_leave(
         np.testing.assert_array_equal(blocks.step(7), single.step(7))
 
 
-def test_a_text_is_the_same_by_blocks() -> None:
+def test_a_text_is_the_same_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     model = quantised()
     modules = compile(model, "cpu"), compile(prompt_model(model, BLOCK), "cpu")
     prompt = " ".join(map(str, PROMPT[:30]))
@@ -86,3 +87,14 @@ def test_a_text_is_the_same_by_blocks() -> None:
     assert (story.tokens, story.text) == (plain.tokens, plain.text)
     with Session(modules[0]) as session, pytest.raises(ModuleError, match="of the same decoder"):
         Decoder(session, blocks=session)
+    # A block is read where it fits and takes no longer than its tokens one by one.
+    with Session(modules[0]) as session, Session(modules[1]) as reading:
+        for own, alone, least in ((70, 10, 7), (71, 10, 8), (5, 10, 2), (9, 0, 9)):
+            cycles = {session: alone, reading: own}
+            monkeypatch.setattr(blocks, "_cycles", cycles.__getitem__)
+            found = Decoder(session, blocks=reading).blocks
+            assert found is not None
+            assert (found.least, found.size) == (least, BLOCK)
+            assert found.fits(found.past, least)
+            assert not found.fits(found.past + 1, least)
+            assert not found.fits(found.past, least - 1)

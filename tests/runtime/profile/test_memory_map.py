@@ -63,3 +63,29 @@ def test_another_tensor_in_the_same_words_is_another_box() -> None:
         Holding(0, 32, 100, 200, 0, "x"),
         Holding(0, 32, 205, 300, 1, "y"),
     ]
+
+
+def test_uses_are_one_up_to_a_part_of_the_run_apart() -> None:
+    """10 of 2,560 cycles."""
+    for gap, count in ((10, 1), (11, 2)):
+        steps = [(LOAD, 0, 100), (STORE, 0, 200), (LOAD, 0, 200 + gap), (STORE, 0, 300)]
+        assert len(held(steps, ["x", "", "x", ""])["ACT"]) == count
+
+
+def test_holdings_are_in_order_of_their_begin_and_then_of_their_words() -> None:
+    high = replace(LOAD, sram_address=512)
+    for begins in ((150, 100), (100, 150), (100, 100)):
+        first, second = begins
+        steps = [(high, 0, first), (LOAD, 1, second), (replace(STORE, sram_address=512), 0, 500)]
+        found = held([*steps, (STORE, 1, 500)], ["x", "y", "", ""])["ACT"]
+        assert [each.name for each in found] == (["x", "y"] if first < second else ["y", "x"])
+
+
+def test_words_of_one_tensor_are_one_box_if_less_than_a_part_of_the_memory_apart() -> None:
+    """ACT has 2,048 words, and 16 are a part of it."""
+    part = CONFIG.depth(Memory.ACT) // 128
+    for between, count in ((0, 1), (part - 1, 1), (part, 2)):
+        far, near = replace(LOAD, sram_address=2 * part + between), replace(LOAD, count_x=2 * part)
+        steps = [(near, 0, 100), (replace(far, count_x=2 * part), 0, 100)]
+        steps += [(replace(STORE, sram_address=each.sram_address), 0, 200) for each in (near, far)]
+        assert len(held(steps, ["x", "x", "", ""])["ACT"]) == count, between

@@ -116,6 +116,45 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
 ]
 
 
+FORMS: list[tuple[str, list[Any], dict[str, Any]]] = [
+    ("Slice", [X], {"opset": 9, "starts": [1, 2], "ends": [9, -1], "axes": [1, 3]}),
+    (
+        *("Slice", [X, np.array([1, -1]), np.array([9, -9]), np.array([1, 3]), np.array([2, -2])]),
+        {"opset": 10, "constant": (1, 2, 3, 4)},
+    ),
+    ("Clip", [X], {"opset": 10, "min": -0.5, "max": 0.25}),
+    ("Clip", [X, np.array(-0.5, F32), np.array(0.25, F32)], {"opset": 11}),
+    ("Pad", [X], {"opset": 10, "pads": [0, 1, 0, 0, 0, 0, 2, 0], "value": 0.5}),
+    (
+        *("Pad", [X, np.array([0, 1, 0, 0, 0, 0, 2, 0]), np.array(0.5, F32)]),
+        {"opset": 11, "constant": (1,)},
+    ),
+    *(("Softmax", [X], {"opset": opset, "axis": 1}) for opset in (12, 13)),
+    *((kind, [X], {"opset": opset}) for kind in ("Softmax", "Hardmax") for opset in (12, 13)),
+    ("Unsqueeze", [X], {"opset": 12, "axes": [0, -1]}),
+    ("Unsqueeze", [X, np.array([0, -1])], {"opset": 13, "constant": (1,)}),
+    ("Squeeze", [X[:1, :, :1]], {"opset": 12, "axes": [0, 2]}),
+    ("Squeeze", [X[:1, :, :1], np.array([0, 2])], {"opset": 13, "constant": (1,)}),
+    ("Split", [X], {"opset": 12, "axis": 1, "split": [1, 3], "outputs": 2}),
+    ("Split", [X, np.array([1, 3])], {"opset": 13, "axis": 1, "outputs": 2, "constant": (1,)}),
+    ("ReduceSum", [X], {"opset": 12, "axes": [1, -1]}),
+    ("ReduceSum", [X, np.array([1, -1])], {"opset": 13, "constant": (1,)}),
+    ("Resize", [IMAGE, np.array([1, 1, 2, 1.5], F32)], {"opset": 10, "constant": (1,)}),
+    (
+        *("Resize", [IMAGE, np.array([], F32), np.array([1, 1, 2, 1.5], F32)]),
+        {"opset": 11, "constant": (1, 2)},
+    ),
+    *(
+        ("RoiAlign", [X, ROIS[:, 1:], np.array([0, 1, 0])], {"opset": opset, "sampling_ratio": 2})
+        for opset in (15, 16)
+    ),
+    ("DFT", [normal(1, 6, 1)], {"opset": 19, "axis": 1}),
+    ("DFT", [normal(1, 3, 6, 1), None, np.array(2)], {"opset": 20, "constant": (2,)}),
+]  # fmt: skip
+"""Forms of the last opset that has the old one, and of the first with the new one."""
+CASES += FORMS
+
+
 @pytest.mark.parametrize(
     ("kind", "inputs", "options"), CASES, ids=[f"{each[0]}-{n}" for n, each in enumerate(CASES)]
 )

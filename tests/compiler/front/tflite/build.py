@@ -15,7 +15,8 @@ Array = NDArray[Any]
 TYPES = {
     "float32": "FLOAT32", "float16": "FLOAT16", "float64": "FLOAT64", "int8": "INT8",
     "int16": "INT16", "int32": "INT32", "int64": "INT64", "uint8": "UINT8", "uint16": "UINT16",
-    "uint32": "UINT32", "bool": "BOOL", "resource": "RESOURCE", "int4": "INT4",
+    "uint32": "UINT32", "bool": "BOOL", "complex64": "COMPLEX64", "resource": "RESOURCE",
+    "int4": "INT4",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from math import floor
 import numpy as np
 import pytest
 
+from dovetail.compiler.errors import ModelError
 from dovetail.compiler.front.tflite.arithmetic import (
     exponential,
     high_product,
@@ -15,6 +16,8 @@ from dovetail.compiler.front.tflite.arithmetic import (
     rounded_shift,
     scaled_by,
 )
+from dovetail.compiler.front.tflite.quantized import quantize_multiplier, quantized_value
+from dovetail.compiler.front.tflite.schema import Quantization
 
 MOST = (1 << 31) - 1
 EDGES = np.unique(
@@ -75,3 +78,36 @@ def test_inverse_roots_are_near_those_of_floats() -> None:
     np.testing.assert_allclose(factors / UNIT * 2.0**shifts, EDGES**-0.5, rtol=1.3e-6)
     first = inverse_root(np.array([0, 1]), np.array([1, 1]))
     assert [list(each) for each in first] == [[MOST, MOST], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("real", "multiplier", "shift"),
+    [
+        (0.5, 1 << 30, 0),
+        (1.0, 1 << 30, 1),
+        (0.75, 3 << 29, 0),
+        (0.0, 0, 0),
+        (1 - 2.0**-40, 1 << 30, 1),
+        (2.0**-32, 1 << 30, -31),
+        (2.0**-33, 0, 0),
+        (2.0**30, 1 << 30, 31),
+    ],
+)
+def test_a_scale_is_a_multiplier_of_31_bits_and_a_shift(
+    real: float, multiplier: int, shift: int
+) -> None:
+    assert quantize_multiplier(real) == (multiplier, shift)
+
+
+def test_scales_that_no_multiplier_has_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"a scale of 2.*e\+09 is too large; required less than"):
+        quantize_multiplier(2.0**31)
+    for real in (-1e-9, float("inf"), float("nan")):
+        with pytest.raises(ModelError, match=f"a scale of {real}; required a finite one, 0 or mo"):
+            quantize_multiplier(real)
+
+
+def test_values_are_rounded_half_away_from_zero() -> None:
+    halves = Quantization((0.5,), (3,), 0)
+    reals = (0.25, -0.25, 0.2, -0.2, 0.0, 1.0, -1.25)
+    assert [quantized_value(halves, real) for real in reals] == [4, 2, 3, 3, 3, 5, 0]

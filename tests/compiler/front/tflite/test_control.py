@@ -154,6 +154,20 @@ def test_branches_have_results_of_one_type() -> None:
         TfliteModel.of(branching(3)).to_graph()
 
 
+def test_a_loop_keeps_the_types_of_its_states() -> None:
+    main: Graph = (
+        [Tensor("x", VECTOR), Tensor("y", VECTOR)],
+        [Op("WHILE", (0,), (1,), "WhileOptions", LOOP)], [0], [1],
+    )  # fmt: skip
+    check: Graph = ([Tensor("x", VECTOR), Tensor("t", (), "bool", np.asarray(True))], [], [0], [1])
+    body: Graph = (
+        [Tensor("x", VECTOR), Tensor("y", VECTOR, "int32")],
+        [Op("CAST", (0,), (1,), "CastOptions", {"InDataType": 0, "OutDataType": 2})], [0], [1],
+    )  # fmt: skip
+    with pytest.raises(UnsupportedOperatorError, match="results have other types than its inputs"):
+        TfliteModel.of(write_subgraphs([main, check, body])).to_graph()
+
+
 def test_subgraphs_that_call_themselves_are_refused() -> None:
     call = (
         [Tensor("x", VECTOR)],

@@ -9,7 +9,7 @@ from dovetail.compiler.errors import ModelError
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
-from dovetail.compiler.front.tflite.read_file import read_file
+from dovetail.compiler.front.tflite.read_file import _Reader, read_file
 from dovetail.compiler.front.tflite.source import TfliteModel
 
 from .build import Op, Tensor, write, write_subgraphs
@@ -57,6 +57,14 @@ def test_what_is_at_its_limit_is_read() -> None:
     quantization = graph.tensors[0].quantization
     assert quantization is not None
     assert quantization.zero_points == ((1 << 31) - 1,) * 2
+
+
+def test_lists_that_share_their_elements_are_together_no_longer_than_the_file() -> None:
+    reader = _Reader(b"", left=10)
+    assert [reader.each(int, 6), reader.each(int, 4)] == [[*range(6)], [*range(4)]]
+    for count in (1, -1):
+        with pytest.raises(ModelError, match=f"a list of {count} elements is longer than the file"):
+            reader.each(int, count)
 
 
 def test_a_constant_has_as_many_bytes_as_its_shape_asks_for() -> None:
@@ -110,6 +118,22 @@ def test_options_of_a_custom_operator_that_are_no_numbers_by_name_are_refused() 
         op = Op("TFLite_Detection_PostProcess", (0, 1, 2), (3,), custom=options)
         with pytest.raises(ModelError, match=r"PostProcess\): its options are damaged \("):
             TfliteModel.of(write(tensors, [op], [0, 1, 2], [3])).to_graph()
+
+
+def test_a_tensor_that_nothing_computes_is_empty_or_refused() -> None:
+    for shape in ((2, 3), (1, 3)):
+        given, made = Tensor("x", shape), Tensor("z", shape)
+        nothing = write([given, made, Tensor("y", shape)], [Op("RELU", (1,), (2,))], [0], [2])
+        with pytest.raises(ModelError, match="reads 'z', which no node before it computes"):
+            TfliteModel.of(nothing).to_graph()
+    empty = write([Y, Tensor("z", (0, 3)), Tensor("e", (0, 3))], [Op("RELU", (1,), (2,))], [0], [2])
+    assert [each.shape for each in TfliteModel.of(empty).outputs] == [(0, 3)]
+    assert TfliteModel.of(empty).to_graph().graph.outputs == ("e",)
+
+
+def test_an_element_type_without_meaning_is_named() -> None:
+    with pytest.raises(ModelError, match="tensor 'x' has elements of type COMPLEX64"):
+        TfliteModel.of(relu(Tensor("x", (2, 3), "complex64"))).to_graph()
 
 
 def test_a_call_of_a_subgraph_with_other_inputs_is_refused() -> None:

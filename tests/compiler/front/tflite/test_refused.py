@@ -9,6 +9,8 @@ from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 
 pytest.importorskip("tflite", reason="tflite, which reads the files, is not installed")
 
+from flatbuffers import flexbuffers
+
 from dovetail.compiler.front.tflite.activations import ACTIVATIONS
 from dovetail.compiler.front.tflite.softmax import SOFTMAX
 from dovetail.compiler.front.tflite.source import TfliteModel
@@ -31,6 +33,9 @@ TURNED = ("TransposeConvOptions", {**STRIDES, "Padding": 0})
 VOLUME = ("Conv3DOptions", {**CONV, "StrideD": 1, "DilationDFactor": 1})
 CROPS = Const(np.zeros((1, 2), np.int32))
 SVDF: Operands = [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))]
+INTS, MEMORY = i32(1, 2, 3, 4), [None] * 3
+GATES: Operands = [*[floats(4, 3)] * 4, *[floats(4, 4)] * 4, *MEMORY, *[floats(4)] * 3, INTS]
+LSTM: Operands = [*GATES, None, None, State((2, 4)), State((2, 4))]
 
 CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     ("CONV_2D", [ONE, floats(5, 3, 2, 4)], 1, "Conv2DOptions", CONV, "x and weights of 4"),
@@ -199,6 +204,23 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
         *("UNIDIRECTIONAL_SEQUENCE_RNN", [In((1, 2, 3)), *RNN[1:3], i32(1, 2, 3, 4), RNN[4]], 1),
         *("SequenceRNNOptions", {"FusedActivationFunction": 0}, "an operand of int32"),
     ),
+    (
+        *("RNN", [In((1, 3)), *RNN[1:3], INTS, RNN[4]], 1, "RNNOptions"),
+        *({"FusedActivationFunction": 0}, "an operand of int32"),
+    ),
+    ("SVDF", [*SVDF[:3], INTS, SVDF[4]], 1, "SVDFOptions", {"Rank": 2}, "an operand of int32"),
+    ("LSTM", [In((2, 3)), *LSTM], 1, "LSTMOptions", {}, "an operand of int32"),
+    (
+        *("UNIDIRECTIONAL_SEQUENCE_LSTM", [In((2, 1, 3)), *LSTM], 1),
+        *("UnidirectionalSequenceLSTMOptions", {}, "an operand of int32"),
+    ),
+    *(
+        (
+            "BATCH_TO_SPACE_ND", [In((2, 3)), i32(2), Const(np.array([[before, after]], np.int32))],
+            1, "BatchToSpaceNDOptions", {}, "crops",
+        )
+        for before, after in ((-1, 0), (0, -1), (3, 4))
+    ),
 ]  # fmt: skip
 
 
@@ -214,6 +236,100 @@ def test_what_does_not_fit_is_said_with_the_node(
     with pytest.raises(
         (ModelError, UnsupportedOperatorError), match=rf"node 'y0' \({kind}\).*: .*{said}"
     ):
+        TfliteModel.of(content).to_graph()
+
+
+def steps(*shape: int, dtype: str = "int8", zero: int = 0) -> Const:
+    """Weights that are quantised."""
+    return Const(np.ones(shape, dtype), (0.1,), (zero,))
+
+
+DENSE, HALVES = ("FullyConnectedOptions", {}), In((3, 4), "int16", scale=0.5)
+QUANTISED: list[tuple[str, Operands, Out, tuple[str, dict[str, Any]], str]] = [
+    *(
+        ("CONV_2D", [In((n, 1, 1, 1), "int8", scale=0.1), steps(1, 1, 1, 1)], Out("int8", 0.3),
+         ("Conv2DOptions", CONV), f"a batch of {n}")
+        for n in (65, 0)
+    ),
+    *(
+        ("FULLY_CONNECTED", [In((3, 4), "int8", scale=0.1), weights, bias], Out("int8", 0.3),
+         DENSE, said)
+        for weights, bias, said in (
+            (steps(5, 4, zero=3), None, "required int8 weights with zero points of 0"),
+            (steps(5, 4, dtype="int32"), None, "weights of int32"),
+            (steps(5, 4), INTS, "required a bias of 5"),
+            (steps(5, 4), floats(5), "a bias of float32"),
+        )
+    ),
+    (
+        "FULLY_CONNECTED", [In((3, 4), "int8", scale=0.1), steps(5, 4)], Out("int8", 0.3, 200),
+        ("FullyConnectedOptions", {"FusedActivationFunction": 1}), "no value of its result is",
+    ),
+    (
+        "CONV_2D", [In((1, 1, 1, 1), "int8", scale=1e9), steps(1, 1, 1, 1)], Out("int8", 1e-9),
+        ("Conv2DOptions", CONV), r"a scale of 1e\+17 is too large; required less than 2\*\*31",
+    ),
+    (
+        "REDUCE_PROD", [In((2, 1025), "int8", scale=0.1), i32(1)], Out("int8", 0.1),
+        ("ReducerOptions", {"KeepDims": True}), "a product of 1025 quantised elements",
+    ),
+    ("ADD", [HALVES, HALVES], Out("int16", 0.25), ("AddOptions", {"PotScaleInt16": True}),
+     "int16 with scales that are powers of two"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "operands", "result", "options", "said"), QUANTISED)
+def test_layers_of_bytes_say_what_they_do_not_take(
+    kind: str, operands: Operands, result: Out, options: tuple[str, dict[str, Any]], said: str
+) -> None:
+    content = case(kind, operands, [result], *options).content
+    with pytest.raises((ModelError, UnsupportedOperatorError), match=said):
+        TfliteModel.of(content).to_graph()
+
+
+DETECTED = {"max_detections": 2, "num_classes": 3, "y_scale": 1, "x_scale": 1, "h_scale": 1}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "changed", "said"),
+    [
+        (((3, 4), (3, 3), (3, 4)), {}, ""),
+        (((3, 4), (3, 4), (3, 4)), {}, ""),
+        (((3, 4), (3, 5), (3, 4)), {}, "scores of all classes"),
+        (((3, 4), (3, 2), (3, 4)), {}, "scores of all classes"),
+        (((3, 4), (3, 0), (3, 4)), {"num_classes": 0}, "scores of all classes"),
+        (((3, 4), (3, 3), (3, 4)), {"max_detections": 0}, "scores of all classes"),
+        (((3, 4), (2, 3), (3, 4)), {}, "scores of all boxes"),
+        (((3, 3), (3, 3), (3, 4)), {}, "anchors"),
+        (((3, 4), (3, 3), (2, 4)), {}, "anchors"),
+        (((3, 4), (3, 3), (3, 4)), {"h_scale": 0}, "scales above 0"),
+        (((3, 4), (3, 3), (3, 4)), {"x_scale": 0}, "scales above 0"),
+        (((3, 4), (3, 3), (3, 4)), {"max_classes_per_detection": 0}, "1 class or more"),
+        (((3, 4), (3, 3), (3, 4)), {"detections_per_class": 0}, "1 class or more"),
+    ],
+)
+def test_boxes_scores_and_anchors_of_detections_fit_each_other(
+    shapes: tuple[tuple[int, int], ...], changed: dict[str, int], said: str
+) -> None:
+    given = {**DETECTED, "w_scale": 1, "nms_score_threshold": 0, "nms_iou_threshold": 1, **changed}
+    options = flexbuffers.Dumps(given)
+    kind, operands = "TFLite_Detection_PostProcess", [In(shape) for shape in shapes]
+    model = TfliteModel.of(case(kind, [*operands], [F] * 4, custom=bytes(options)).content)
+    if said:
+        with pytest.raises(ModelError, match=rf"node 'y0' \({kind}\).*: .*{said}"):
+            model.to_graph()
+    else:
+        assert len(model.to_graph().graph.outputs) == 4
+
+
+@pytest.mark.parametrize("scale", [2.0**-16, 2.0**-8, 3 * 2.0**-12])
+def test_a_cell_of_integers_has_a_power_of_two_as_its_scale(scale: float) -> None:
+    gates: Operands = [Const(np.ones((5, 5), np.int8), (0.01,), (0,))] * 8
+    biases: Operands = [i32(*range(5))] * 4
+    states: Operands = [State((2, 5), "int8", 0.01), State((2, 5), "int16", scale)]
+    operands = [In((2, 5), "int8", scale=0.1), *gates, *MEMORY, *biases, None, None, *states]
+    content = case("LSTM", operands, [Out("int8", 0.01)], "LSTMOptions", version=3).content
+    with pytest.raises(ModelError, match=r"a cell's scale of 2\*\*-15..2\*\*-9"):
         TfliteModel.of(content).to_graph()
 
 

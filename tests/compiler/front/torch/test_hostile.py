@@ -169,6 +169,9 @@ CASES: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "negative sizes": (lambda: first_weight(sizes=[one(-1), one(4)]), r"required 0 or more"),
     "negative strides": (lambda: first_weight(strides=[one(-1), one(4)]), "required 0 or more"),
+    "fewer strides than sizes": (
+        lambda: first_weight(strides=[one(4)]), r"tensor '.*' has 2 sizes, \(4,\)"
+    ),
     "an offset beyond the bytes": (
         lambda: first_weight(storage_offset=one(1 << 40)), "its bytes have 320 elements"
     ),

@@ -1,14 +1,15 @@
 """Calibration data from files."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dovetail.compiler.errors import CalibrationError
 from dovetail.compiler.graph.ir import Array
-from dovetail.compiler.quantize.data import read_data
-from dovetail.compiler.quantize.signature import Signature
+from dovetail.compiler.quantize.data import Preparation, read_data
+from dovetail.compiler.quantize.signature import Signature, fitted
 
 IMAGE = (Signature("image", (1, 3, 4, 4)),)
 TWO = (Signature("a", (1, 2)), Signature("b", (1, 3)))
@@ -118,3 +119,56 @@ def test_samples_are_spread_over_files_and_read_again(tmp_path: Path) -> None:
         assert [each["image"].max() for each in few] == [0, 1, 2, 3]
     assert len(few.spread(2)) == 2
     assert data.spread(50) is data
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (7, "samples are int; required a list of mappings, each with an array by input"),
+        ([IMAGES[:1]], r"sample 0 is ndarray; required a mapping .* as \{'image': array\}"),
+        ([{}], "sample 0: no array for input 'image'; found nothing; required one for each"),
+        ([{"a": 1, "b": 2}], "sample 0: no array for input 'image'; found 'a', 'b'; required"),
+        ([{"image": [[1], [2, 3]]}], "sample 0: input 'image' is not an array: "),
+        (
+            [{"image": IMAGES[:1]}, {"image": IMAGES}],
+            r"sample 1: array \[5, 3, 4, 4\] for input 'image'; required \[1, 3, 4, 4\]",
+        ),
+        ([{"image": np.full((1, 3, 4, 4), "a")}], "array of <U1 for input 'image'; required num"),
+        ([{"image": IMAGES[:1] * np.nan}], "sample 0: NaN or infinity for input 'image'"),
+        ([{"image": np.full((1, 3, 4, 4), 1e39)}], "sample 0: NaN or infinity for input 'image'"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused_by_number(given: Any, message: str) -> None:
+    with pytest.raises(CalibrationError, match=message):
+        list(fitted(given, IMAGE))
+
+
+def test_samples_have_the_inputs_alone() -> None:
+    (found,) = fitted([{"image": IMAGES[:1].tolist(), "more": 3}], IMAGE)
+    assert list(found) == ["image"]
+    np.testing.assert_array_equal(found["image"], IMAGES[:1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resize": (1, 2, 3)}, r"resize to \(1, 2, 3\); required one or two sizes above 0"),
+        ({"resize": (0,)}, r"resize to \(0,\); required one or two sizes above 0"),
+        ({"std": (1.0, 0.0)}, "a scale or deviation of 0; required another number"),
+        ({"scale": 0.0}, "a scale or deviation of 0; required another number"),
+    ],
+)
+def test_preparations_without_meaning_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Preparation(**options)
+
+
+def test_folders_without_samples_and_sounds_for_two_inputs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match=f"folder {tmp_path} has no .npy or .npz files, pic"):
+        read_data(tmp_path, IMAGE)
+    (tmp_path / "a.wav").touch()
+    with pytest.raises(CalibrationError, match="sounds for 2 inputs; required arrays"):
+        read_data(tmp_path, TWO)
+    (tmp_path / "a.wav").rename(tmp_path / "a.png")
+    with pytest.raises(CalibrationError, match="pictures for 2 inputs; required arrays"):
+        read_data(tmp_path, TWO)

@@ -97,6 +97,23 @@ def test_values_come_in_order_and_with_their_names() -> None:
     np.testing.assert_array_equal(found[-1][1], [[-1.5, 0]])
 
 
+def test_only_what_follows_from_a_change_is_computed_again() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["x"], ["b"]),
+        helper.make_node("Sub", ["a", "b"], ["y"]), helper.make_node("Abs", ["b"], ["z"]),
+    ]  # fmt: skip
+    model = read_model(small_model(nodes, [1, 2], outputs=("y", "z")))
+    evaluator, x = Evaluator(model), np.array([[1.5, -2]], np.float32)
+    values = dict(evaluator.run({"x": x}))
+    values["b"] = values["b"] + 100  # nobody computes it again
+    found = evaluator.again(values, {"a": np.array([[5, 6]], np.float32)})
+    np.testing.assert_array_equal(found["y"], [[5 - 98.5, 6 - 102]])
+    np.testing.assert_array_equal(found["z"], values["z"])
+    found = evaluator.again(values, {"x": -x})
+    np.testing.assert_array_equal(found["y"], [[-1.5, 4]])
+    np.testing.assert_array_equal(found["z"], [[1.5, 2]])
+
+
 def test_a_node_that_cannot_be_computed_is_named() -> None:
     node = helper.make_node("Reshape", ["x", "shape"], ["y"], name="odd")
     model = small_model([node], [1, 4], {"shape": np.array([2, 2])})

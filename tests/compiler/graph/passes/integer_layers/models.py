@@ -108,8 +108,11 @@ def check(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Array:
     """Hold the imported and the simplified graph to ONNX Runtime; return the output."""
     wanted = reference(model, inputs)
     graph = integer_graph(model)
+    known = {name for each in model.graph.node for name in (each.name, *each.output)}
+    known |= {each.name for each in model.graph.input}
     for each in (graph, simplify(graph)):
         verify(each)
+        assert {node.origin for node in each.nodes} <= known, "messages name what the model has"
         result = run(each, inputs)[each.outputs[0]]
         assert each.outputs == tuple(output.name for output in model.graph.output)
         assert result.dtype == wanted.dtype

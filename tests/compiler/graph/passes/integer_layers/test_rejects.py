@@ -122,6 +122,45 @@ def dangling() -> onnx.ModelProto:
     return b.build({"x": ("int8", SHAPE)}, y)
 
 
+def joined_with_sums() -> onnx.ModelProto:
+    """A dequantised tensor beside what a convolution makes of it."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((3, 3, 1, 1), np.int8)), 0.01, np.int8(0))
+    x = b.dequantize("x", *X)
+    y = b.node("Concat", [x, b.node("Conv", [x, w])], axis=1)
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def limited_sums(limit: float) -> onnx.ModelProto:
+    """A convolution whose sums are cut off before they are quantised."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.ones((4, 3, 1, 1), np.int8)), 0.01, np.int8(0))
+    y = b.node("Conv", [b.dequantize("x", *X), w])
+    y = b.node("Max", [y, b.constant(np.array(limit, F32))])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def scaled_average(kernel: tuple[int, int], factor: np.ndarray) -> onnx.ModelProto:
+    b = ModelBuilder()
+    y = b.node("AveragePool", [b.dequantize("x", *X)], kernel_shape=kernel, strides=kernel)
+    y = b.node("Mul", [y, b.constant(factor.astype(F32))])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def large_bias() -> onnx.ModelProto:
+    """So large that it is no int32, and not so large that nobody sees the products."""
+    b = ModelBuilder()
+    w = b.dequantize(b.constant(np.full((4, 3, 1, 1), 127, np.int8)), 0.01, np.int8(0))
+    y = b.node("Conv", [b.dequantize("x", *X), w, b.constant(np.full(4, 1.25e6, F32))])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
+def function_of_foreign() -> onnx.ModelProto:
+    b = ModelBuilder()
+    y = b.node("Relu", [b.node("CumSum", [b.dequantize("x", *X), b.constant(np.array(1))])])
+    return b.build({"x": ("int8", SHAPE)}, b.quantize(y, *Y))
+
+
 LARGE = np.full(4, 2**31 - 1, np.int32)
 PADS = np.array([1, 0, 0, 0, 0, 0, 0, 0], np.int64)
 
@@ -219,6 +258,15 @@ UNSUPPORTED: list[tuple[Callable[[], onnx.ModelProto], str]] = [
         ),
         r"\(AveragePool\): sums of windows divided by other than their sizes",
     ),
+    (lambda: one_node("LogSoftmax"), r"\(LogSoftmax\): the logarithm of softmax; required softmax"),
+    (joined_with_sums, r"\(Concat\): joins Real, Accumulated; required quantised tensors"),
+    (lambda: limited_sums(np.nan), r"\(Max\): a limit of nan; required a number"),
+    *(
+        (lambda pair=pair: scaled_average(*pair), "scales what is not a mean of rows or images, or")
+        for pair in (((8, 3), ramp(3, 1, 1) + 1), ((8, 6), ramp(3, 1, 1)), ((2, 2), ramp(1) + 2))
+    ),
+    (large_bias, r"its bias reaches 2.5e\+09 in units of the sum; int32 holds 2147483647"),
+    (function_of_foreign, r"\(CumSum\): there is no integer CumSum"),
 ]
 
 
@@ -236,6 +284,8 @@ def test_what_is_not_supported_is_named(model: Callable[[], onnx.ModelProto], me
 
 def test_the_good_form_of_the_bad_models_is_taken() -> None:
     assert integer_graph(conv_model(bias=np.zeros(4, np.int32))).nodes
+    assert integer_graph(limited_sums(0.25)).nodes
+    assert integer_graph(scaled_average((8, 6), ramp(3, 1, 1) + 1)).nodes
 
 
 def test_a_missing_file_is_a_model_error(tmp_path: Path) -> None:
