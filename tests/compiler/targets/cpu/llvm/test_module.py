@@ -277,6 +277,17 @@ def test_nests_of_unrolled_loops_are_not_unrolled_without_end(
     np.testing.assert_array_equal(run(function), a + b * c)
 
 
+def test_8192_statements_are_unrolled_at_most() -> None:
+    def branches(inner: int) -> int:
+        nest = loops((("a", 64), ("b", inner)), block(), LoopKind.UNROLLED)
+        module = ModuleText(host_cpu())
+        write_function(module, Function("f", (), (Y,), nest), "f", 1)
+        return module.text().count(" icmp ")
+
+    assert branches(128) == 0
+    assert branches(129) == 64, "the inner loop, in each round of the outer one"
+
+
 def test_a_workspace_that_no_memory_holds_is_refused() -> None:
     huge = Buffer("huge", (1 << 58,), DType.INT8, Scope.LOCAL)
     body = Allocate(huge, Store(Y, (as_index(0),), Constant(1.0, F)))
