@@ -33,7 +33,9 @@ def declared(component: ast.ClassDef) -> Iterator[tuple[str, str]]:
         match node:
             case ast.FunctionDef(name="__init__"):
                 found = (each for each in ast.walk(node) if isinstance(each, ast.Dict))
-                pairs = [pair for each in found for pair in zip(each.keys, each.values, strict=True)]
+                pairs = [
+                    pair for each in found for pair in zip(each.keys, each.values, strict=True)
+                ]
             case ast.AnnAssign(target=ast.Name(id=name), annotation=port):
                 pairs = [(ast.Constant(name), port)]
         for key, port in pairs:

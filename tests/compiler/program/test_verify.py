@@ -266,8 +266,8 @@ def test_what_threads_write_for_themselves_is_gone_after_the_iteration() -> None
     verify(with_loops((first, second)))
     with pytest.raises(GraphError, match="double reads own from private, byte 0; nothing"):
         verify(with_loops((first,), (second,)))
+    memory["private_bytes"] = 119
     with pytest.raises(GraphError, match="own is in bytes 0 to 119 of private, which has 119"):
-        memory["private_bytes"] = 119
         verify(with_loops((first, second)))
 
 

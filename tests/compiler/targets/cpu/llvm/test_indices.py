@@ -1,4 +1,4 @@
-"""Index arithmetic that is done while code is written, against all values that operands can have."""
+"""Index arithmetic that is done while code is written, against all values of operands."""
 
 from itertools import combinations_with_replacement, product
 
