@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dovetail.compiler.targets.vta.act_space import Space
-from dovetail.compiler.targets.vta.bank_users import shared_banks
+from dovetail.compiler.targets.vta.bank_users import Users, shared_banks
 from dovetail.compiler.targets.vta.items import Item
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.placing import Placing
@@ -26,7 +26,7 @@ PLACINGS = [
 
 
 def random_item(rng: np.random.Generator, number: int) -> Item:
-    first = int(rng.integers(0, 12))
+    first = int(rng.integers(-1, 5))
     last = first + int(rng.integers(0, 4))
 
     def users() -> frozenset[tuple[int, Unit]]:
@@ -88,7 +88,7 @@ def best(items: Sequence[Item], starts: Sequence[int], places: Sequence[int], ho
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_place_is_that_with_the_fewest_rivals(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    items = [random_item(rng, number) for number in range(9)]
+    items = [random_item(rng, number) for number in range(8)]
     for how in PLACINGS:
         space, starts = Space(items, SMALL), list[int]()
         for number, item in enumerate(items):
@@ -128,3 +128,21 @@ def test_banks_that_are_shared_count_for_each_pair_and_twice_in_one_layer() -> N
             for other, begin in placed[:n]
         )
         assert shared_banks(placed, SMALL) == wanted
+
+
+@pytest.mark.parametrize("layer", [-1, 0, 3])
+def test_units_are_rivals_in_layers_at_most_two_apart(layer: int) -> None:
+    def used(at: int, unit: Unit, *, writes: bool) -> Users:
+        users = frozenset({(at, unit)})
+        sides = (frozenset[tuple[int, Unit]](), users)[:: 1 if writes else -1]
+        item = Item(Activation("t", 4, 1, 1, 4), at, at, sides[0], 1, sides[1])
+        return Users.of(item, 8, addends=True)
+
+    for (one, other), (writes, its), gap in product(
+        product(Unit, repeat=2), product((False, True), repeat=2), range(5)
+    ):
+        first, second = used(layer, one, writes=writes), used(layer + gap, other, writes=its)
+        rival = one is not other and writes is its
+        wanted = (2 if gap == 0 else 1) if rival and gap <= 2 else 0
+        assert first.rivals(second, 2) == second.rivals(first, 2) == wanted
+        assert first.rivals(second, 1) == min(wanted, 1)
