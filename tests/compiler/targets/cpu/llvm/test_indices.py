@@ -6,6 +6,7 @@ import pytest
 
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.graph.operators.functions import BinaryFunction as B
+from dovetail.compiler.targets.cpu.llvm.context import Context
 from dovetail.compiler.targets.cpu.llvm.emitter import Emitter, ModuleText
 from dovetail.compiler.targets.cpu.llvm.indices import index_arithmetic
 from dovetail.compiler.targets.cpu.llvm.target import host_cpu
@@ -140,3 +141,20 @@ def test_bounds_decide_comparisons_of_lanes_with_a_limit() -> None:
     assert found(B.LT, Linear(number(0), 1, 4), Value("%a", I64)) is None
     assert found(B.LT, Linear(number(0), 2, 4), between(0, 3)) is None
     assert found(B.EQ, Linear(number(0), 1, 4), between(0, 3)) is None
+
+
+def test_lanes_in_a_register_have_the_bounds_of_base_and_stride() -> None:
+    context = Context(Emitter(ModuleText(host_cpu())), "f")
+    found = context.materialize(Linear(between(3, 5), -2, 4))
+    assert (found.lanes, found.low, found.high) == (4, -3, 5)
+    found = context.materialize(Linear(between(3, 5), 2, 4))
+    assert (found.lanes, found.low, found.high) == (4, 3, 11)
+    found = context.materialize(Linear(number(0), 3, 4))
+    assert (found.ref, found.low, found.high) == ("<i64 0, i64 3, i64 6, i64 9>", 0, 9)
+    for low, high in ((None, None), (0, None), (None, 9)):
+        found = context.materialize(Linear(Value("%a", I64, 1, None, low, high), 2, 4))
+        assert (found.lanes, found.low, found.high) == (4, None, None)
+    scalar = between(3, 5)
+    assert context.materialize(scalar) is context.materialize(scalar, 1) is scalar
+    assert context.materialize(scalar, 4).lanes == 4
+    assert context.materialize(Linear(scalar, 0, 4)).lanes == 4
