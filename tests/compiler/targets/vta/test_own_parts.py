@@ -1,18 +1,24 @@
 """Parts of a whole that cannot be made in their place are copied, and no others."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dovetail.compiler.graph.ir import Graph, GraphBuilder
+from dovetail.compiler.graph.ir import Graph, GraphBuilder, Node
 from dovetail.compiler.graph.operators.assembly import Assemble
 from dovetail.compiler.graph.operators.integer.products import Conv2d, RowProducts
 from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
-from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
+from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d
 from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Slice
 from dovetail.compiler.graph.types import TensorType
-from dovetail.compiler.targets.vta.passes.own_parts import OwnParts
+from dovetail.compiler.targets.vta.passes.own_parts import (
+    OwnParts,
+    is_channel_slice,
+    is_copy,
+    is_operand,
+)
 
 POOL = MaxPool2d((3, 3), (1, 1), (1, 1, 1, 1))
 JOIN, CUT, LANES = Concatenate(3), Slice((0, 0, 0, 0), (1, 1, 1, 1), (1, 4, 4, 2)), 4
@@ -112,3 +118,47 @@ def test_sums_are_copied_to_an_image_unless_they_are_a_row_of_one_block(
         net = Net(rows)
         whole = net(alone, made(net, net.x, net.y))
         assert not copies(net.builder.build((whole,)), lanes)
+
+
+def test_a_part_that_is_assembled_of_what_reads_another_is_copied_for() -> None:
+    net = Net()
+    a, given = net.pool(net.x), net.builder.input("z", TensorType((1, 2, 4, 4), "int8"))
+    half = net(MaxPool2d((3, 3), (2, 1), (1, 1, 1, 1)), a)
+    image = net(Assemble((4, 4), ((0, 0), (2, 0)), (1, 1)), half, given)
+    found = joined(net, a, image)
+    assert found == [given, a]
+
+
+@pytest.mark.parametrize(
+    ("starts", "steps", "shape", "cuts"),
+    [
+        ((0, 0, 0, 1), (1, 1, 1, 1), (1, 4, 4, 2), True),
+        ((0, 0, 0, 0), (1, 1, 1, 2), (1, 4, 4, 2), False),
+        ((0, 1, 0, 0), (1, 1, 1, 1), (1, 3, 4, 2), False),
+        ((0, 0, 0, 0), (1, 1, 1, 1), (1, 4, 3, 4), False),
+    ],
+)
+def test_a_slice_of_channels_has_all_pixels(
+    starts: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...], *, cuts: bool
+) -> None:
+    node = Node(Slice(starts, steps, shape), ("x",), "y", "n")
+    assert is_channel_slice(node, TensorType((1, 4, 4, 4), "int8")) == cuts
+    assert not is_channel_slice(node, TensorType((1, 4, 4, 4), "float32"))
+    assert not is_channel_slice(Node(POOL, ("x",), "y", "n"), TensorType((1, 4, 4, 4), "int8"))
+
+
+def test_rows_that_are_copied_for_products_alone_are_operands() -> None:
+    copy = AveragePool2d((1, 1), (1, 1), 0, 0, 1.0)
+    for other, copied in ((copy, True), (replace(copy, scale=0.5), False)):
+        assert is_copy(Node(other, ("x",), "y", "n")) == copied
+    assert not is_copy(Node(replace(copy, x_zero_point=3, zero_point=3), ("x",), "y", "n"))
+    for order, operand in ((1, True), (-1, False)):
+        net = Net()
+        first = net(copy, net.x)
+        total = net(RowProducts(0, 0), *(first, net.y)[::order])
+        graph = net.builder.build((total,))
+        assert is_operand(graph, graph.nodes[0]) == operand
+        graph = net.builder.build((total, first))
+        assert not is_operand(graph, graph.nodes[0])
+        graph = net.builder.build((total, net.pool(first)))
+        assert not is_operand(graph, graph.nodes[0])
