@@ -54,6 +54,23 @@ for i in 8 block:
     assert workspace_bytes((kernel,)) == 8 * 32 * 512 * 4
 
 
+def test_large_arrays_of_threads_lie_one_behind_the_other() -> None:
+    body = """
+for i in 8 block:
+  for j in 32 thread:
+    alloc t: float32[512] local:
+      alloc u: float32[384] local:
+        t[j] = x[i, j]
+        u[j] = t[j]
+        y[i, j] = u[j]
+"""
+    (kernel,) = kernels_of(function(body))
+    sizes = [8 * 32 * count * 4 for count in (512, 384)]
+    large = {each.buffer.name: each.offset for each in kernel.parameters if each.private}
+    assert large in ({"t": 0, "u": sizes[0]}, {"t": sizes[1], "u": 0})
+    assert workspace_bytes((kernel,)) == sum(sizes)
+
+
 def test_what_no_thread_does_is_done_by_one() -> None:
     body = """
 for i in 8 block:
