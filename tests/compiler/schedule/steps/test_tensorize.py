@@ -100,7 +100,7 @@ def test_a_dot_product_is_recognised() -> None:
 
 
 def test_places_are_those_of_the_iterations_there_are() -> None:
-    """Of four, so that ``l // 4`` is always 0, and ``max(l, 0)`` always ``l``."""
+    """Four iterations: ``l // 4`` is always 0, and ``max(l, 0)`` always ``l``."""
     found = SUM.replace("x[i, o * 4 + l]", "x[i + l // 4, o * 4 + max(l, 0)]")
     schedule = scheduled("sum", found, TABLE).tensorize("l", "dot4")
     assert "invoke dot4(x[i : 1, o * 4 : 4], x[5 - i : 1, " in body_of(schedule)

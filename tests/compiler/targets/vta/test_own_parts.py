@@ -55,7 +55,7 @@ class Net:
 
 
 def copies(graph: Graph, lanes: int = LANES) -> list[str]:
-    """What is copied for the first whole and those after it."""
+    """Tensors that are copied, for the first whole and for those after it."""
     found = OwnParts(lanes).run(graph)
     return [node.inputs[0] for node in found.nodes if "/part" in node.output]
 

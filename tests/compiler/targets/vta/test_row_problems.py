@@ -1,4 +1,4 @@
-"""What is in lanes without a channel of rows that a softmax reads, and which rows are refused."""
+"""Lanes without a channel of rows that a softmax reads, and rows that are refused."""
 
 import numpy as np
 import pytest

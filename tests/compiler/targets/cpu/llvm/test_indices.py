@@ -115,7 +115,7 @@ def test_lanes_of_one_quotient_are_divided_at_once(
 
 
 def test_bounds_decide_comparisons_of_lanes_with_a_limit() -> None:
-    """Of lanes ``base``, ``base + 1``, ... with one number; if not, a vector of bits is written."""
+    """Lanes ``base``, ``base + 1``, ... with one number; if not, a vector of bits is written."""
     for low, high in combinations_with_replacement(range(-2, 7), 2):
         lanes, limit = Linear(number(0), 1, 4), between(low, high)
         for function, flipped in product((B.LT, B.LE), (False, True)):
