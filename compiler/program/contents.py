@@ -35,8 +35,9 @@ class Contents:
         """The first byte there that ``tensor`` does not hold, and the tensor that does, or ``""``;
         None if it holds all.
         """
-        held = sorted(self.spaces.get(space, []))
-        for first, last, found in held:
+        if start == end:
+            return None
+        for first, last, found in sorted(self.spaces.get(space, [])):
             if last <= start or first >= end:
                 continue
             if first > start:

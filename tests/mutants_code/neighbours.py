@@ -51,6 +51,7 @@ SWEEPING = {
     "compiler/define/": ("tests/conformance/test_sample.py", KEPT_SCHEDULES),
     "compiler/targets/vta/": (
         *(
+            "tests/compiler/targets/vta/test_ways.py",
             "tests/compiler/debug/test_sound_networks.py",
             "tests/compiler/targets/vta/test_cycles.py",
         ),
@@ -60,6 +61,7 @@ SWEEPING = {
         *("tests/end_to_end/test_short_constants.py", "tests/end_to_end/test_transposed.py"),
         "tests/runtime/debug/test_session.py",
     ),
+    "vta_hw/": ("tests/vta_hw/test_ports.py",),
 }
 """Tests that are about all of a folder, though few of its files are imported there."""
 

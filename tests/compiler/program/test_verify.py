@@ -12,6 +12,7 @@ import pytest
 
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.ir import Block
+from dovetail.compiler.program.contents import Contents
 from dovetail.compiler.program.ir import Call, Item, Loop, Operand, Origin, Place, Program, Stride
 from dovetail.compiler.program.verify import verify
 from dovetail.compiler.targets.cpu.llvm.intrinsics import INTRINSICS
@@ -246,3 +247,48 @@ def test_what_a_loop_itself_reads_and_writes_keeps_the_rules() -> None:
         verify(nested)
     # A condition lies there after the first iteration, and the number of iterations at the end.
     verify(looped(counter=flag, condition=flag, done=flag))
+
+
+def test_what_threads_write_for_themselves_is_gone_after_the_iteration() -> None:
+    good = program()
+    (_, _, last) = good.calls
+    half, out = last.arguments  # type: ignore[union-attr]
+    own = Operand("own", Place(Origin.PRIVATE))
+    slices = out.at(replace(out.place, strides=(Stride(0, 120),)))
+    first, second = Call("double", (half, own)), Call("double", (own, slices))
+    memory = {"private": good.memory_bytes, "private_bytes": 120}
+    room = {"memory_bytes": good.memory_bytes + 240}
+
+    def with_loops(*loops: tuple[Call, ...]) -> Program:
+        shared = (Loop(1, calls, threads=2, **memory) for calls in loops)  # type: ignore[arg-type]
+        return replace(good, calls=(*good.calls[:2], *shared), **room)  # type: ignore[arg-type]
+
+    verify(with_loops((first, second)))
+    with pytest.raises(GraphError, match="double reads own from private, byte 0; nothing"):
+        verify(with_loops((first,), (second,)))
+    memory["private_bytes"] = 119
+    with pytest.raises(GraphError, match="own is in bytes 0 to 119 of private, which has 119"):
+        verify(with_loops((first, second)))
+
+
+def test_a_byte_holds_the_tensor_that_was_written_there_last() -> None:
+    contents, space = Contents(), (Origin.MEMORY, 0)
+    contents.write(space, 10, 30, "a")
+    contents.write(space, 15, 20, "b")
+    assert contents.missing(space, 10, 15, "a") is None
+    assert contents.missing(space, 15, 20, "b") is None
+    assert contents.missing(space, 20, 30, "a") is None
+    assert contents.missing(space, 10, 16, "a") == (15, "b")
+    assert contents.missing(space, 19, 21, "b") == (20, "a")
+    assert contents.missing(space, 9, 12, "a") == (9, "")
+    assert contents.missing(space, 25, 31, "a") == (30, "")
+    assert contents.missing((Origin.MEMORY, 1), 10, 11, "a") == (10, "")
+    assert contents.missing(space, 12, 12, "c") is None
+    before = contents.copy()
+    contents.rename("b", "a")
+    assert contents.missing(space, 15, 20, "a") is None
+    assert contents.missing(space, 10, 15, "a") == (10, "")
+    assert before.missing(space, 10, 15, "a") is None
+    before.clear(space, 12, 22)
+    assert before.missing(space, 10, 23, "a") == (12, "")
+    assert before.missing(space, 21, 23, "a") == (21, "")

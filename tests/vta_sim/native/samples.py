@@ -149,3 +149,13 @@ def wrong_kind(s: Sample) -> int:
     k = 1
     k = s.numbers  # type: ignore[assignment]
     return k + s.total
+
+
+def wrong_range(a: int) -> int:
+    for _number in range(a, 9, 2):
+        a += 1
+    return a
+
+
+def wrong_field(row: Gemm) -> int:
+    return row.missing  # type: ignore[attr-defined, no-any-return]

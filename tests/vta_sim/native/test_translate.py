@@ -73,6 +73,8 @@ def test_a_row_has_the_fields_of_its_format(library: Library) -> None:
         (samples.wrong_function, "no such function"),
         (samples.wrong_count, "1 arguments are required"),
         (samples.wrong_kind, "k changes its kind"),
+        (samples.wrong_range, "only range with one or two bounds"),
+        (samples.wrong_field, "format gemm has no missing"),
     ],
 )
 def test_what_is_not_of_the_language_is_refused(function: Native, message: str) -> None:
@@ -85,6 +87,13 @@ def test_a_record_wants_its_arrays() -> None:
         samples.Sample(numbers=np.zeros(1, np.int64))
     with pytest.raises(TypeError, match="numbers is int32"):
         samples.Sample(numbers=np.zeros(1, np.int32), small=np.zeros(1, np.int8))
+
+
+def test_a_record_has_its_own_attributes_alone() -> None:
+    sample = samples.Sample(numbers=np.zeros(1, np.int64), small=np.zeros(1, np.int8), total=4)
+    assert sample.total == 4
+    with pytest.raises(AttributeError, match="Sample has no other"):
+        sample.other  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_words_of_native_code_are_no_python() -> None:

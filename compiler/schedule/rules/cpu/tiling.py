@@ -23,8 +23,6 @@ a time push each other out of the cache."""
 
 MOST_ROWS = 8
 """Windows of a tile that are computed with all their taps unrolled."""
-EPILOGUE = 8
-"""Operations on a result, about: sums become bytes."""
 
 
 LEAST_WORK = 1 << 15
@@ -92,23 +90,19 @@ def choose_rows(products: Products, machine: Machine) -> Tiling:
     lanes = machine.vector_bytes // _width(products.dtype)
     windows = [axis for axes in products.operands for axis in axes if len(axis) > 1]
     sliding = [(label, step, axis) for axis in windows for label, step in axis[:1]]
-    taps = prod(products.sizes[label] for label in products.summed)
     if not sliding or products.sizes[sliding[0][0]] < 2:
         return Tiling(vector, lanes, {})
     label, step, axis = sliding[0]
     own = prod(products.sizes[each] for each, _ in axis[1:])
     reach = products.extent(axis) - step * (products.sizes[label] - 1)
 
-    def cycles(size: int) -> float:
-        read = min(own * size, reach + step * (size - 1)) * taps / own
-        return 2 * read + (taps + EPILOGUE) * size
-
-    def total(tile: int) -> float:
+    def read(tile: int) -> int:
+        """Elements, of which neighbouring windows share some."""
         pieces = _pieces(products.sizes[label], tile)
-        return sum(count * cycles(size) for size, count in pieces)
+        return sum(count * min(own * size, reach + step * (size - 1)) for size, count in pieces)
 
     most = min(products.sizes[label], MOST_ROWS)
-    return Tiling(vector, lanes, {label: min(range(2, most + 1), key=total)})
+    return Tiling(vector, lanes, {label: min(range(2, most + 1), key=read)})
 
 
 @frozen

@@ -99,6 +99,15 @@ def test_a_dot_product_is_recognised() -> None:
     keeps(schedule, program("sum", SUM))
 
 
+def test_places_are_those_of_the_iterations_there_are() -> None:
+    """Four iterations: ``l // 4`` is always 0, and ``max(l, 0)`` always ``l``."""
+    found = SUM.replace("x[i, o * 4 + l]", "x[i + l // 4, o * 4 + max(l, 0)]")
+    schedule = scheduled("sum", found, TABLE).tensorize("l", "dot4")
+    assert "invoke dot4(x[i : 1, o * 4 : 4], x[5 - i : 1, " in body_of(schedule)
+    with pytest.raises(ScheduleError):
+        scheduled("sum", SUM.replace("x[i,", "x[i + l // 3,"), TABLE).tensorize("l", "dot4")
+
+
 def test_a_matrix_product_in_tiles_is_recognised_with_its_operands_swapped() -> None:
     schedule = (
         scheduled("matmul", MATMUL, TABLE)

@@ -5,8 +5,11 @@ import pytest
 from dovetail.compiler.errors import GraphError
 from dovetail.compiler.loops.ir import Function
 from dovetail.compiler.loops.parse import parse
+from dovetail.compiler.targets.gpu.compile import compile_function
+from dovetail.compiler.targets.gpu.cuda import find_cuda
 from dovetail.compiler.targets.gpu.kernels import Geometry, kernels_of, workspace_bytes
 from dovetail.compiler.targets.gpu.lower import launches_of
+from dovetail.compiler.targets.gpu.target import PLAIN_C, Gpu
 from tests.ptx.running import program_of
 
 
@@ -49,6 +52,23 @@ for i in 8 block:
     (kernel,) = kernels_of(function(body))
     assert [each.private for each in kernel.parameters] == [False, False, True]
     assert workspace_bytes((kernel,)) == 8 * 32 * 512 * 4
+
+
+def test_large_arrays_of_threads_lie_one_behind_the_other() -> None:
+    body = """
+for i in 8 block:
+  for j in 32 thread:
+    alloc t: float32[512] local:
+      alloc u: float32[384] local:
+        t[j] = x[i, j]
+        u[j] = t[j]
+        y[i, j] = u[j]
+"""
+    (kernel,) = kernels_of(function(body))
+    sizes = [8 * 32 * count * 4 for count in (512, 384)]
+    large = {each.buffer.name: each.offset for each in kernel.parameters if each.private}
+    assert large in ({"t": 0, "u": sizes[0]}, {"t": sizes[1], "u": 0})
+    assert workspace_bytes((kernel,)) == sum(sizes)
 
 
 def test_what_no_thread_does_is_done_by_one() -> None:
@@ -111,3 +131,18 @@ def test_an_operand_is_aligned_as_its_size_and_the_start_of_memories_are(
     text = f'function "f"\n  input x: {dtype}[{count}]\n  output y: {dtype}[{count}]\n{copy}'
     (kernel,) = launches_of(program_of(parse(text))).kernels.values()
     assert [each.alignment for each in kernel.parameters] == [alignment] * 2
+
+
+@pytest.mark.parametrize("target", [find_cuda(""), PLAIN_C], ids=["ptx", "c"])
+def test_rows_are_fetched_early_by_no_gpu_and_other_instructions_refused(target: Gpu) -> None:
+    body = """
+for i in 8:
+  for j in 32:
+    y[i, j] = x[i, j]
+  invoke {name}(x[i : 1, 0 : 32])
+"""
+    bare = body.replace("  invoke {name}(x[i : 1, 0 : 32])\n", "")
+    part = compile_function(function(body.format(name="prefetch")), target.name, target.backend)
+    assert part.source == compile_function(function(bare), target.name, target.backend).source
+    with pytest.raises(GraphError, match="a GPU has no intrinsic 'prefetched'"):
+        compile_function(function(body.format(name="prefetched")), target.name, target.backend)

@@ -115,3 +115,30 @@ def test_two_loads_change_places_where_nothing_between_needs_the_first() -> None
     assert list(exchanged(program, before, 1)) == [[0, 1, 4, 2, 3]]
     assert not list(exchanged(program, before, 2))
     assert not list(exchanged(program, [*before[:4], frozenset({3})], 1))
+
+
+def test_twelve_loads_are_tried_before_one_that_waits_more_than_eight_cycles() -> None:
+    load = Load(memory=Memory.WGT, sram_address=0)
+    program, before = [load] * 15, [frozenset[int]()] * 15
+
+    def tried(*waits: int) -> list[list[int]]:
+        starts = [100 * number for number in range(15)]
+        ends = [start + 100 - wait for start, wait in zip(starts, waits, strict=True)]
+        return list(overtaken(program, before, list(zip(starts, ends, strict=True))))
+
+    assert not tried(*[8] * 15)
+    orders = tried(9, *[0] * 14)
+    assert orders == [[0, n, *range(1, n), *range(n + 1, 15)] for n in range(2, 14)]
+    orders = tried(*[0] * 11, 9, 30, 12, 0)
+    assert [order[12:] for order in orders] == [[12, 14, 13], [13, 12, 14], [14, 12, 13]]
+
+
+def test_loads_come_so_many_instructions_earlier_but_pass_no_other_load() -> None:
+    load = Load(memory=Memory.WGT, sram_address=0)
+    program = [GEMM, GEMM, load, GEMM, load, load]
+    before = [frozenset[int]()] * 6
+    assert hastened(program, before, 0) == [0, 1, 2, 3, 4, 5]
+    assert hastened(program, before, 1) == [0, 2, 1, 4, 5, 3]
+    assert hastened(program, before, 2) == [2, 0, 4, 5, 1, 3]
+    assert hastened(program, before, 9) == [2, 4, 5, 0, 1, 3]
+    assert hastened(program, [*before[:4], frozenset({1}), frozenset()], 9) == [2, 0, 1, 4, 5, 3]

@@ -1,5 +1,7 @@
 """LOADs behind others that are waited for."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,6 +86,44 @@ def test_weights_for_later_come_behind_taps_that_the_vector_unit_waits_for() -> 
     assert postponed(program, before, expected) == list(range(9))
     order = postponed(program, before, expected, {Unit.GEMM, Unit.VECTOR})
     assert order == [0, 1, 2, 5, 3, 4, 6, 7, 8]
+
+
+LATER, AWAITED = load(Memory.WGT, 4, 4), load(Memory.ACT, 512, 4)
+START = 601
+"""When the second product starts, which waits since 100."""
+
+
+def order_of(
+    start: int = START, came: int = 597, ends: Sequence[int] = (100,), use: int = -1
+) -> list[int]:
+    """A product that ends at 100, LOADs for later that end at ``ends``, one that ends at ``came``,
+    and the products at ``start`` that waits for it and for ``use``, and later.
+    """
+    count = len(ends)
+    program = [matrix_product(0, 0), *[LATER] * count, AWAITED, *[matrix_product(512, 0)] * 2]
+    needs = [count + 1] if use < 0 else [count + 1, use]
+    before = [*[frozenset[int]()] * (count + 2), frozenset(needs), frozenset(range(1, count + 1))]
+    times = [(0, 100), *((0, end) for end in ends), (0, came), (start, start + 9), (900, 990)]
+    return postponed(program, before, times)
+
+
+def test_a_wait_of_more_than_500_cycles_is_worth_it() -> None:
+    assert order_of() == [0, 2, 1, 3, 4]
+    assert order_of(start=600) == [0, 1, 2, 3, 4]
+
+
+def test_a_product_waits_for_what_ends_at_most_four_cycles_before_it() -> None:
+    assert order_of(came=596) == [0, 1, 2, 3, 4]
+
+
+def test_five_loads_come_later_at_most_and_none_that_ended_before_the_wait() -> None:
+    assert order_of(ends=(100, 101, 102, 103, 104, 105)) == [0, 1, 7, 2, 3, 4, 5, 6, 8, 9]
+    assert order_of(ends=(98, 99, 100)) == [0, 1, 2, 4, 3, 5, 6]
+    assert order_of(ends=(100, 99, 100)) == [0, 1, 2, 4, 3, 5, 6]
+
+
+def test_what_the_waiting_product_needs_itself_stays() -> None:
+    assert order_of(ends=(100, 100), use=1) == [0, 1, 3, 2, 4, 5]
 
 
 @given(st.integers(0, 1 << 20), st.integers(1, 2000))

@@ -42,6 +42,7 @@ from tests.kept_costs import check_costs
 
 from .programs import TINY
 
+STEPS = ["lower", "schedule", "place", "operations", "order", "tokens", "check"]
 LANES = TINY.block
 CRAMPED = replace(TINY, name="cramped", act_depth=256, act_banks=4)
 """So little ACT that most activations stay in DRAM."""
@@ -66,7 +67,11 @@ def assert_exact(model: onnx.ModelProto, config: HardwareConfig, seed: int) -> N
     layers = integer_graph(open_model(model))
     graph = EliminateDead().run(DenseToConv().run(simplify(layers)))
     partition = fuse(graph)
-    program = compile_partition(graph, partition, config, time_program)
+    steps = list[str]()
+    program = compile_partition(
+        graph, partition, config, time_program, lambda name, _: steps.append(name)
+    )
+    assert steps == STEPS
     check_costs([program])
     shape = graph.types[graph.inputs[0]].shape
     x = np.random.default_rng(seed).integers(-128, 128, shape, np.int8)

@@ -1,17 +1,21 @@
 """Tiles of contractions: what they leave for threads to share."""
 
 from math import prod
+from pathlib import Path
 
 import pytest
 
 from dovetail.compiler.dtypes import DType
-from dovetail.compiler.graph.operators.contractions import contract
+from dovetail.compiler.graph.operators.contractions import Contract, contract
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.schedule.rules.cpu.machine import Machine
 from dovetail.compiler.schedule.rules.cpu.products import Products
-from dovetail.compiler.schedule.rules.cpu.tiling import choose_tiling
+from dovetail.compiler.schedule.rules.cpu.tiling import Tiling, choose_rows, choose_tiling
+from tests.kept import check_kept
 
 from .products import products
+
+KEPT = Path(__file__).with_name("kept_tiles.json")
 
 
 def dense(outputs: int, inputs: int) -> Products:
@@ -67,3 +71,46 @@ def test_too_few_products_are_left_to_one_thread() -> None:
     small = dense(240, 8)
     assert choose_tiling(small, Machine(threads=4)) == choose_tiling(small, Machine())
     assert prod(choose_tiling(small, Machine()).tiles.values()) == 15
+
+
+MACHINES = {
+    "plain": Machine(),
+    "narrow": Machine(vector_bytes=16, registers=16, loads=1, cache_bytes=16),
+    "streams": Machine(streamed_bytes=1 << 10, memory_bytes=2, latency=2),
+    "threads": Machine(threads=3, multiply_adds=1),
+}
+
+
+def windows(channels: int, size: int, taps: int, stride: int) -> Products:
+    """Depthwise: ``y[h, w, c] = sum(x[s h + i, s w + j, c] * k[i, j, c])``."""
+    h, w, c, i, j = range(5)
+    rows, columns = (((each, stride), (tap, 1)) for each, tap in ((h, i), (w, j)))
+    x, k = (rows, columns, ((c, 1),)), (((i, 1),), ((j, 1),), ((c, 1),))
+    output = tuple(((each, 1),) for each in (h, w, c))
+    sizes = size, size + 3, channels, taps, taps
+    return products(Contract(sizes, (x, k), output, DType.FLOAT32))
+
+
+def test_tiles_are_those_that_are_kept() -> None:
+    found = []
+    for name, machine in MACHINES.items():
+        for m, k, n in ((1, 64, 48), (7, 128, 33), (30, 5, 96), (64, 300, 64), (200, 64, 3)):
+            kinds = TensorType((m, k), "float32"), TensorType((k, n), "float32")
+            own = products(contract(kinds, ((0, 1), (1, 2)), (0, 2), DType.FLOAT32))
+            turned = TensorType((m, k), "float32"), TensorType((n, k), "float32")
+            along = products(contract(turned, ((0, 1), (2, 1)), (0, 2), DType.FLOAT32))
+            tiles = " ".join(_text(choose_tiling(each, machine)) for each in (own, along))
+            found.append(f"{name}, {m} x {k} x {n}: {tiles}")
+        for case in ((16, 9, 3, 1), (48, 14, 3, 2), (64, 28, 3, 1)):
+            found.append(f"{name}, windows {case}: {_text(choose_tiling(windows(*case), machine))}")
+    sizes = range(1, 31, 2)
+    for taps, stride in ((3, 1), (5, 2)):
+        rows = [choose_rows(windows(16, size, taps, stride), Machine()).tiles for size in sizes]
+        tiles = " ".join(str(*each.values()) or "-" for each in rows)
+        found.append(f"rows, {taps} taps, stride {stride}: {tiles}")
+    check_kept(KEPT, "tiles", found)
+
+
+def _text(tiling: Tiling) -> str:
+    tiles = ",".join(f"{label}={size}" for label, size in tiling.tiles.items())
+    return f"{tiling.vector}/{tiling.lanes}:{tiles}"

@@ -15,6 +15,7 @@ from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.contractions import Contract, Convolution
 from dovetail.compiler.graph.operators.elementwise import Binary, BinaryFunction, Unary
 from dovetail.compiler.graph.operators.elementwise import UnaryFunction as U
+from dovetail.compiler.graph.operators.indexing import Gather
 from dovetail.compiler.graph.operators.movement import (
     Concatenate,
     PadMode,
@@ -22,6 +23,7 @@ from dovetail.compiler.graph.operators.movement import (
     Reshape,
     Transpose,
 )
+from dovetail.compiler.graph.operators.protocol import TensorOperator
 from dovetail.compiler.graph.operators.reductions import Reduce, ReduceFunction
 from dovetail.compiler.graph.operators.windows import WindowFunction, WindowReduce
 from dovetail.compiler.graph.passes.fold_scales import FoldScales
@@ -214,3 +216,51 @@ def test_borders_stay_in_blocks_where_lanes_without_a_channel_stay_0(
         if isinstance(each.operator, PadTensor) and 2 in each.operator.after[2:]
     )
     assert (len(pad.before) == 5) == blocked
+
+
+def window(axes: tuple[int, int], function: WindowFunction) -> WindowReduce:
+    return WindowReduce(axes, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), function)
+
+
+SUMS, MAXIMA = WindowFunction.ADD, WindowFunction.MAX
+ROWS, FIRST, BATCH = ((0,) * n + (1,) + (0,) * (3 - n) for n in (2, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("channels", "filled", "operator", "blocked"),
+    [
+        (8, False, Gather(2), True),
+        (8, False, Gather(3), True),
+        (8, False, Gather(1), False),
+        (8, False, Gather(0), False),
+        (8, False, PadTensor(ROWS, (0,) * 4, PadMode.CONSTANT), True),
+        (8, False, PadTensor((0,) * 4, ROWS, PadMode.CONSTANT), True),
+        (8, False, PadTensor(FIRST, (0,) * 4, PadMode.CONSTANT), False),
+        (8, False, PadTensor((0,) * 4, BATCH, PadMode.CONSTANT), False),
+        (8, True, Reduce(ReduceFunction.SUM, (2, 3), True), True),
+        (6, False, Reduce(ReduceFunction.SUM, (2, 3), True), True),
+        (6, True, Reduce(ReduceFunction.SUM, (2, 3), True), False),
+        (8, False, Reduce(ReduceFunction.SUM, (3,), True), True),
+        (8, False, Reduce(ReduceFunction.SUM, (2, 3), False), False),
+        (8, False, Reduce(ReduceFunction.SUM, (1, 3), True), False),
+        (6, False, window((2, 3), SUMS), True),
+        (6, True, window((2, 3), SUMS), False),
+        (6, True, window((2, 3), MAXIMA), True),
+        (8, False, window((1, 2), MAXIMA), False),
+    ],
+)
+def test_what_moves_along_rows_and_columns_stays_in_blocks(
+    channels: int, filled: bool, operator: TensorOperator, blocked: bool
+) -> None:
+    """filled: lanes without a channel hold 1."""
+    builder, rng = GraphBuilder(), np.random.default_rng(1)
+    builder.input("x", TensorType((1, 4, 4, 3), F32))
+    x = layer(builder, rng, "x", channels)
+    if filled:
+        x = builder.node(Unary(U.EXP), (x,), "y", "exp")
+    more = {Gather: np.zeros(2, np.int64), PadTensor: np.float32(0)}.get(type(operator))
+    inputs = (x,) if more is None else (x, builder.constant("c", np.asarray(more)))
+    graph = builder.build((builder.node(operator, inputs, "y", "moved"),))
+    found = BLOCK.run(graph)
+    ranks = [found.types[node.output].rank for node in found.nodes if node.origin == "moved"]
+    assert (5 in ranks) == blocked

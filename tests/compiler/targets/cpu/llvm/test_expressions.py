@@ -9,6 +9,7 @@ from dovetail.compiler.loops.expressions import (
     Binary,
     BinaryFunction,
     Cast,
+    Constant,
     Expr,
     Unary,
     UnaryFunction,
@@ -133,6 +134,17 @@ def test_exact_unary_functions_equal_numpy(dtype: DType, level: str) -> None:
             else:
                 expected = reference(a).astype(np.bool_ if name in tests else a.dtype)
         same(found, expected)
+
+
+@pytest.mark.parametrize("function", [BinaryFunction.MIN, BinaryFunction.MAX])
+def test_the_least_and_the_largest_of_a_constant_may_be_nan(function: BinaryFunction) -> None:
+    a = values_of(DType.FLOAT32, 16)
+    reference = np.minimum if function is BinaryFunction.MIN else np.maximum
+    for value in (0.75, np.nan):
+        known = Constant(value, DType.FLOAT32)
+        wanted = reference(a, np.float32(value))
+        same(run_elementwise((a,), lambda x, c=known: Binary(function, x, c)), wanted)
+        same(run_elementwise((a,), lambda x, c=known: Binary(function, c, x)), wanted)
 
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])

@@ -9,6 +9,7 @@ import pytest
 from dovetail.compiler.dtypes import DType
 from dovetail.compiler.loops.expressions import Binary, BinaryFunction, Unary, UnaryFunction
 from dovetail.compiler.loops.ir import LoopKind
+from dovetail.compiler.targets.cpu.llvm.coefficients import TWO_OVER_PI
 from dovetail.compiler.targets.cpu.llvm.emitter import ModuleText
 from dovetail.compiler.targets.cpu.llvm.functions import write_function
 from dovetail.compiler.targets.cpu.llvm.optimize import Effort, to_assembly
@@ -145,3 +146,21 @@ def test_no_function_of_a_library_is_called(level: str) -> None:
         text = to_assembly(module.text(), target, Effort.LIGHT)
         called = set(re.findall(r"(?:call|jmp)q?\s+([^.*\s][^\s@]*)", text))
         assert all(name.strip('"').startswith("dovetail.") for name in called), called
+
+
+def test_the_table_of_two_over_pi_has_its_first_1280_bits() -> None:
+    """Pi by Machin's formula, ``16 atan(1/5) - 4 atan(1/239)``, in integers."""
+    bits = 64 * len(TWO_OVER_PI)
+    spare = 100
+
+    def arc(n: int) -> int:
+        total, power, odd = 0, (1 << bits + spare) // n, 1
+        while power:
+            total += power // odd if odd % 4 == 1 else -(power // odd)
+            power, odd = power // n**2, odd + 2
+        return total
+
+    pi = 16 * arc(5) - 4 * arc(239)
+    assert bits == 1280
+    found = int("".join(f"{word:016x}" for word in TWO_OVER_PI), 16)
+    assert found == (2 << 2 * bits + spare) // pi

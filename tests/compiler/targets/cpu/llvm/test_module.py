@@ -277,6 +277,26 @@ def test_nests_of_unrolled_loops_are_not_unrolled_without_end(
     np.testing.assert_array_equal(run(function), a + b * c)
 
 
+@pytest.mark.parametrize("kind", [LoopKind.SERIAL, LoopKind.UNROLLED])
+def test_a_condition_on_the_number_of_an_iteration_may_be_known(kind: LoopKind) -> None:
+    early = Select(I < 2, X[I], Constant(-1.0, F))
+    late = If(I < 4, Store(Y, (I,), early), Store(Y, (I,), X[I] * 2.0))
+    function = Function("f", (X,), (Y,), For("i", as_index(6), kind, late))
+    x = np.arange(6, dtype=np.float32) + 1
+    np.testing.assert_array_equal(run(function, x), [1, 2, -1, -1, 10, 12])
+
+
+def test_8192_statements_are_unrolled_at_most() -> None:
+    def branches(inner: int) -> int:
+        nest = loops((("a", 64), ("b", inner)), block(), LoopKind.UNROLLED)
+        module = ModuleText(host_cpu())
+        write_function(module, Function("f", (), (Y,), nest), "f", 1)
+        return module.text().count(" icmp ")
+
+    assert branches(128) == 0
+    assert branches(129) == 64, "the inner loop, in each round of the outer one"
+
+
 def test_a_workspace_that_no_memory_holds_is_refused() -> None:
     huge = Buffer("huge", (1 << 58,), DType.INT8, Scope.LOCAL)
     body = Allocate(huge, Store(Y, (as_index(0),), Constant(1.0, F)))
