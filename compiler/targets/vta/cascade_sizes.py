@@ -76,6 +76,7 @@ class CascadeSizes:
         self._results, self._config, self._rows = results, config, RowCosts(config)
         self._shapes: dict[tuple[int, int], list[_Shape]] = {}
         self._sizes: dict[tuple[int, int, frozenset[str], bool], list[Sized]] = {}
+        self._turned_shapes: dict[tuple[int, int, frozenset[str]], _Shape] = {}
         self._narrow: dict[tuple[int, int, frozenset[str]], list[Sized]] = {}
 
     def sizes(
@@ -142,9 +143,10 @@ class CascadeSizes:
     def _turned(
         self, first: int, last: int, gone: frozenset[str], turnable: Set[str], *, waits: bool
     ) -> Sized:
-        group = self._group(first, last)
-        shape = _shape(group, first, (1,) * len(group), turnable)
-        return self._size(shape, first, last, gone, waits=waits)
+        key, group = (first, last, frozenset(turnable)), self._group(first, last)
+        if key not in self._turned_shapes:
+            self._turned_shapes[key] = _shape(group, first, (1,) * len(group), turnable)
+        return self._size(self._turned_shapes[key], first, last, gone, waits=waits)
 
     def _size(
         self, shape: _Shape, first: int, last: int, gone: frozenset[str], *, waits: bool

@@ -20,11 +20,12 @@ def crossed(planner: Planner, best: Draft, other: Draft) -> Crossed:
     ``best`` that both programs' shares promise; 0 where no part of ``other`` was faster.
     """
     touched = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in planner.layers]
+    shares = best.shares, other.shares
     choices: list[Choice] = []
     gone: set[str] = set()
     saved = 0
     for part in _parts(best, other, touched):
-        before, after = (sum(each.shares[part.start : part.stop]) for each in (best, other))
+        before, after = (sum(each[part.start : part.stop]) for each in shares)
         draft = other if after < before else best
         saved += max(0, before - after)
         choices += [each for each in draft.plan.choices if each.first in part]

@@ -35,9 +35,9 @@ PRICE = 0.25
 DRAM sets the roof, in the one that counts waits.
 """
 
-FEW_OPERATIONS, MANY_OPERATIONS = 2500, 16_000
+FEW_OPERATIONS, MANY_OPERATIONS, FEW_LAYERS = 2500, 9000, 80
 """Operations above which no plans that move less are made, and above which only one plan is: to
-order one takes long.
+order one takes long.  Of few layers plans are found soon, so there may be twice as many.
 """
 
 MOST_NEAR = 3
@@ -74,8 +74,10 @@ no finer ones are tried; nor, in networks with normalised rows, is a program var
 another activation on chip.
 """
 
-CROSSED = 0.005
-"""Part of the cycles that parts of another program promise to save, at least, to be taken over."""
+MOST_CROSSED, CROSSED = 3, 0.005
+"""Programs that parts of a long one are taken from; and the part of its cycles that this promises
+to save, at least.
+"""
 
 NEAR = 1.06
 """A long program with so many cycles over those of its roof is near enough; and no program of so
@@ -188,7 +190,7 @@ class _Search:
             return min(made, key=cycles_of)
 
         count = len(best.builder.operations) + _left_out(first, best.plan)
-        if count <= MANY_OPERATIONS:
+        if count <= MANY_OPERATIONS * (1 + (len(planner.layers) <= FEW_LAYERS)):
             roof, is_long = planner.roof, count > FEW_OPERATIONS
             price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
             for plan in (first, planner.best(price, edges=True)):
@@ -202,7 +204,8 @@ class _Search:
 
     def _crossed(self, best: Draft, others: Sequence[Draft]) -> Draft:
         """With the parts of others that are faster in those."""
-        for other in sorted(others, key=cycles_of):
+        others = sorted((each for each in others if each is not best), key=cycles_of)
+        for other in others[:MOST_CROSSED] if _is_long(best) else others:
             choices, gone, saved = crossed(self.planner, best, other)
             if saved > (CROSSED * best.cycles if _is_long(best) else 0):
                 with suppress(NoRoomError):

@@ -30,8 +30,8 @@ from .windows import SLOTS
 
 __all__ = ["MOST_LAYERS", "LayerWays"]
 
-MOST_LAYERS = 8
-"""Layers of a cascade, at most."""
+MOST_LAYERS, NARROW = 8, 4
+"""Layers of a cascade, at most; and of one whose buffers are turned for want of room."""
 
 
 @frozen
@@ -149,10 +149,8 @@ class LayerWays:
         stripes = self._sizes.stripes[first : last + 1]
         if None not in stripes and len(stripes) == count <= self._most:
             touched = self._names_of(first, last) & gone
-            given = first, last, touched
-            sizes = self._sizes.sizes(*given, waits=self._waits)
-            narrow = self._sizes.narrow(*given) if self._waits else ()
-            for sized in (*sizes, *narrow):
+            sizes = self._sizes.sizes(first, last, touched, waits=self._waits)
+            for sized in (*sizes, *self._narrow(first, last, touched)):
                 for grain in (COARSE, *FINER):
                     yield Choice(first, count, sized.cycles, sized.dram, sized, grain)
         for blocks in self._blocks_of(first, count, gone) if count in MEMBERS else ():
@@ -300,10 +298,9 @@ class LayerWays:
                 return
             key = -1 - first, last, self._names_of(first, last) & gone, left, price
             if key not in self._best:
-                given = first, last, key[2]
-                sizes = self._sizes.sizes(*given, waits=self._waits)
-                if self._waits and sizes and sizes[0].words > left:
-                    sizes = [*sizes, *self._sizes.narrow(*given)]
+                sizes = self._sizes.sizes(first, last, key[2], waits=self._waits)
+                if all(each.words > left for each in sizes):
+                    sizes = self._narrow(first, last, key[2])
                 self._best[key] = min(
                     (
                         Choice(first, last + 1 - first, sized.cycles, sized.dram, sized)
@@ -316,6 +313,11 @@ class LayerWays:
             found = self._best[key]
             if found is not None:
                 yield found
+
+    def _narrow(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
+        """Cascades whose buffers are turned for want of room, where waits between layers count."""
+        few = self._waits and last - first < NARROW
+        return self._sizes.narrow(first, last, gone) if few else []
 
     def _block_cascades(
         self, first: int, room: Room, gone: frozenset[str], price: float
