@@ -24,7 +24,7 @@ from .place import NoRoomError, place
 from .placing import PLAIN, Placing
 from .stream import StreamedLayer
 
-__all__ = ["Ends", "Placer", "Plan"]
+__all__ = ["Ends", "Placer", "Plan", "left_out"]
 
 
 @frozen
@@ -257,6 +257,15 @@ class Placer:
         return Item(
             activation, first, end - 1, frozenset(readers), words, frozenset(writers), summed
         )
+
+
+def left_out(plan: Plan, other: Plan) -> int:
+    """Estimate: instructions of GEMM and VECTOR that ``other`` has less than ``plan``."""
+    return sum(
+        len(one.layer.kernel.nests) * (one.tiles - another.tiles)
+        for one, another in zip(plan.layers, other.layers, strict=True)
+        if one.tiling.sizes != another.tiling.sizes
+    )
 
 
 def _members(groups: Iterable[int]) -> frozenset[int]:

@@ -20,7 +20,7 @@ from .last_changes import FEW_INSTRUCTIONS, without_waits
 from .layers.activation import Activation
 from .place import NoRoomError
 from .placing import PLACINGS, PLAIN, Placing
-from .plan import Plan
+from .plan import Plan, left_out
 from .planner import Planner
 from .refine import Trial, refine
 from .timing import Timing
@@ -189,7 +189,7 @@ class _Search:
                     made.append(self._drafted(each))
             return min(made, key=cycles_of)
 
-        count = len(best.builder.operations) + _left_out(first, best.plan)
+        count = len(best.builder.operations) + left_out(first, best.plan)
         if count <= MANY_OPERATIONS * (1 + (len(planner.layers) <= FEW_LAYERS)):
             roof, is_long = planner.roof, count > FEW_OPERATIONS
             price = PRICE if is_long and roof.dram >= max(roof.gemm, roof.vector) else 0.0
@@ -225,7 +225,7 @@ class _Search:
         by_rows = dict(zip(GRAINS, grained, strict=True))[ROWS]
         with suppress(NoRoomError):
             plan = self.planner.built(by_rows, best.plan.gone)
-            if self._fetched(_left_out(plan, best.plan)) <= MORE * best.cycles:
+            if self._fetched(left_out(plan, best.plan)) <= MORE * best.cycles:
                 return self._or_built(best, by_rows)
         return best
 
@@ -234,7 +234,7 @@ class _Search:
         choices = self.planner.chooser.larger(plan.choices, plan.gone, SHORT)
         with suppress(NoRoomError):
             short = self.planner.built(choices, plan.gone, plan.placing)
-            saved = _left_out(plan, short)
+            saved = left_out(plan, short)
             if saved > FEW_OPERATIONS and self._fetched(saved) >= SURE * plan.cycles:
                 return self._draft(short)
         return self._with_short_layers(self._draft(plan))
@@ -380,15 +380,6 @@ class _Search:
     def _is_near(self, draft: Draft) -> bool:
         """True if a long program has little to gain."""
         return _is_long(draft) and draft.cycles <= NEAR * self.planner.roof.cycles
-
-
-def _left_out(plan: Plan, other: Plan) -> int:
-    """Estimate: instructions of GEMM and VECTOR that ``other`` has less than ``plan``."""
-    return sum(
-        len(one.layer.kernel.nests) * (one.tiles - another.tiles)
-        for one, another in zip(plan.layers, other.layers, strict=True)
-        if one.tiling.sizes != another.tiling.sizes
-    )
 
 
 def _is_long(draft: Draft) -> bool:

@@ -1,4 +1,4 @@
-"""Memory that tiles may use, and whether a layer's constants fit beside each other."""
+"""Memory that tiles may use, whether a layer's constants fit beside each other, and its cycles."""
 
 import numpy as np
 
@@ -6,11 +6,13 @@ from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory
 
 from .constant_loads import CONSTANTS
+from .constants import constant_bytes
 from .layers.definition import LoweredLayer
+from .model import unit_cycles
 from .row_problems import ROW_PARTS
 from .schedules import Limits, has_own_taps
 
-__all__ = ["constants_fit", "limits_of"]
+__all__ = ["constants_fit", "layer_cycles", "limits_of"]
 
 
 def limits_of(config: HardwareConfig) -> Limits:
@@ -38,3 +40,13 @@ def constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
     return all(
         size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()
     )
+
+
+def layer_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int] | None:
+    """Cycles with all activations on chip, and those in which DRAM works; None when constants have
+    to come in parts.
+    """
+    if not constants_fit(layer, config):
+        return None
+    beats = constant_bytes(layer, config) // config.bus_bytes * config.dram.beat_interval_cycles
+    return max(beats, *unit_cycles(layer.kernel, config).values()), beats

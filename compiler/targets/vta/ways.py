@@ -13,7 +13,6 @@ from .cascade import Cascade, Sized
 from .cascade_sizes import CascadeSizes
 from .chain import Chain, chain_cycles, keeps_channels
 from .choice import Choice
-from .constants import constant_bytes
 from .finer import finer_tiling
 from .grains import CHANNELS, COARSE, FINER, GRAINS, LARGER, PLANES, Grain
 from .items import Item
@@ -25,7 +24,7 @@ from .schedules import Tiling, has_own_taps
 from .stream import StreamedLayer, TileError, best_tile, stream_tiles, streamed_layer
 from .strips import scheduled_cascade
 from .tile_estimate import Tile
-from .tile_limits import constants_fit, limits_of
+from .tile_limits import layer_cycles, limits_of
 from .windows import SLOTS
 
 __all__ = ["MOST_LAYERS", "LayerWays"]
@@ -87,7 +86,7 @@ class LayerWays:
         self.parts_taps = [has_own_taps(layer.kernel, config.tap_depth) for layer in layers]
         """Layers whose taps come block by block, because TAP has no room for all."""
         self._whole = [
-            None if parts and not edges else _whole_cycles(layer, config)
+            None if parts and not edges else layer_cycles(layer, config)
             for layer, parts in zip(layers, self.parts_taps, strict=True)
         ]
         self._tiled: dict[int, int] = {}
@@ -397,13 +396,3 @@ def _late(layers: Sequence[LoweredLayer], number: int) -> frozenset[str]:
 
 def _touched(layer: LoweredLayer, gone: frozenset[str]) -> dict[str, Activation]:
     return {x.name: x.all_channels for x in (*layer.inputs, layer.output) if x.name in gone}
-
-
-def _whole_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int] | None:
-    """Cycles with all activations on chip, and those in which DRAM works; None when constants have
-    to come in parts.
-    """
-    if not constants_fit(layer, config):
-        return None
-    beats = constant_bytes(layer, config) // config.bus_bytes * config.dram.beat_interval_cycles
-    return max(beats, *unit_cycles(layer.kernel, config).values()), beats

@@ -93,6 +93,18 @@ def test_two_layers_run_so_where_a_mean_of_all_pixels_comes_next() -> None:
     assert_exact(model, replace(CRAMPED, act_depth=1024), 0)
 
 
+@pytest.mark.usefixtures("cheap")
+@pytest.mark.parametrize("depth", [512, 256])
+def test_two_layers_run_so_where_the_sums_of_a_third_do_not_fit(depth: int) -> None:
+    net = Network(np.random.default_rng(0))
+    x = net.conv(net.conv(net.input(4, 6, 6), 8, (1, 1)), 32, (1, 1))
+    x = net.conv(x, 32, (5, 5), strides=(2, 2), pads=(2, 2, 2, 2), depthwise=True)
+    model = net.model(net.conv(x, 32, (1, 1)))
+    config = replace(CRAMPED, acc_depth=depth)
+    assert {len(each.layers) for each in _cascades(model, config)} == {3 if depth == 512 else 2}
+    assert_exact(model, config, 0)
+
+
 def test_not_where_channels_meet_between() -> None:
     net = Network(np.random.default_rng(0))
     x = net.conv(net.input(8, 4, 4), 32, (1, 1))

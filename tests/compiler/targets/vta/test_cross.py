@@ -11,7 +11,7 @@ from dovetail.compiler.targets.vta.cross import crossed
 
 @dataclass
 class Drafted:
-    """What is asked of a draft."""
+    """A draft, as far as it is looked at."""
 
     plan: Any
     shares: list[int]
