@@ -180,14 +180,14 @@ class _Steps:
 
     def _note(self, name: str, end: int, highest: int) -> None:
         """The rows of an activation before ``end`` are there, and parts of those before
-        ``highest``, if that is more.
+        ``highest``.
         """
         made, lowest = self._made[name], self._made[name]
         for reader in self._rings[name].readers:
             done = self._done[reader.layer]
             if done < reader.strips:
                 lowest = min(lowest, reader.start(done))
-        self.deepest[name] = max(self.deepest[name], max(end, highest) - lowest)
+        self.deepest[name] = max(self.deepest[name], highest - lowest)
         self._largest[name] = max(self._largest[name], highest - made)
         self._made[name] = end
 
