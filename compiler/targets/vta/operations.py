@@ -95,8 +95,8 @@ class Builder(LayerBuilder):
                 self._add_all(buffers[name].sides(), number)
             if ring.turned:
                 (reader,) = ring.readers
-                depth = self.config.tap_depth
-                runs[reader.layer] = runs[reader.layer].with_turned_taps(depth)
+                run = runs[reader.layer]
+                runs[reader.layer] = run.with_turned_taps(self.config.tap_depth)
         for step in cascade.steps:
             match step:
                 case Work(layer=number, strip=strip):

@@ -54,7 +54,7 @@ def insert_tokens(
     tokens = list(_unimplied(units, before))
     pairs: dict[tuple[int, int], list[_Token]] = {}
     for token in tokens:
-        pairs.setdefault((units[token[0]], units[token[1]]), []).append(token)
+        pairs.setdefault((units[token.giver], units[token.taker]), []).append(token)
     bounded = [_bounded(some, config.token_max) for some in pairs.values()]
     if any(len(some) < len(all_of) for some, all_of in zip(bounded, pairs.values(), strict=True)):
         # Where two tokens became one, that one may imply others.

@@ -347,9 +347,10 @@ class LayerWays:
             own = all(self._last[x] <= last and x not in self._results for x in between)
             suits = own and key[-1] <= between
             if count == min(MEMBERS):
-                alone = self._last[members[-1].output.name] > last + 1
-                suits &= bool(key[-1])
-                suits &= alone or not block_sizes(self.layers[first : last + 2], self.config)
+                read_later = self._last[members[-1].output.name] > last + 1
+                three = self.layers[first : last + 2]
+                suits = suits and bool(key[-1])
+                suits = suits and (read_later or not block_sizes(three, self.config))
             else:
                 suits &= not self._hides_dense(first)
             self._blocks[key] = block_sizes(members, self.config) if suits else []
