@@ -24,36 +24,56 @@ class Space:
         self._users: list[Users] = []
         self._lies: list[range] = []
         self._bank = config.bank_words(Memory.ACT)
-        self._banks = np.arange(0, self._depth, self._bank)
-        self._words = np.array([item.words for item in items])
+        self._banks = range(0, self._depth, self._bank)
         self._first = np.array([item.first for item in items])
         self._last = np.array([item.last for item in items])
-        self.starts = np.zeros(len(items), np.int64)
+        self.starts, self._ends = np.zeros((2, len(items)), np.int64)
         self.count = 0
+        self._free()
+
+    def _free(self) -> None:
+        """Begin with nothing in ACT."""
+        self._begins = np.zeros(self._depth + 1, bool)
+        """True for words where an item may begin: of banks, and after others."""
+        self._begins[self._banks] = True
+        self._lately = np.full(self._depth, -NEAR, np.int32)
+        """The last reader of what lay at each word."""
 
     def add(self, start: int) -> None:
         """Put the next item at word ``start``."""
-        end = start + self._items[self.count].words
-        self.starts[self.count] = start
+        item = self._items[self.count]
+        end = start + item.words
+        self.starts[self.count], self._ends[self.count] = start, end
         self._lies[self.count :] = [range(start // self._bank, (end - 1) // self._bank + 1)]
+        self._begins[end] = True
+        lately = self._lately[start:end]
+        np.maximum(lately, item.last, out=lately)
         self.count += 1
+
+    def back(self, count: int) -> None:
+        """Take out all but the first ``count``."""
+        kept = self.starts[:count].tolist()
+        self.count = 0
+        self._free()
+        for start in kept:
+            self.add(start)
 
     def room(self, item: Item, *, ends: bool = False) -> NDArray[np.int64]:
         """First words at which ``item`` overlaps nothing that lives with it, ascending: at the
         beginnings of banks and after others; with ``ends``, before others and at the end of ACT.
         """
-        begin = self.starts[: self.count]
-        end = begin + self._words[: self.count]
         busy = (self._first[: self.count] <= item.last) & (self._last[: self.count] >= item.first)
+        begins, reach = self.starts[: self.count][busy], self._ends[: self.count][busy]
         if ends:
-            starts = np.append(begin[busy] - item.words, self._depth - item.words)
+            starts = np.unique(np.append(begins, self._depth) - item.words)
+            starts = starts[starts >= 0]
         else:
-            starts = np.concatenate([end, self._banks])
-        marked = np.zeros(self._depth + 1, bool)
-        marked[starts[(starts >= 0) & (starts + item.words <= self._depth)]] = True
-        starts = np.flatnonzero(marked)
-        free = (end[busy] <= starts[:, None]) | (starts[:, None] + item.words <= begin[busy])
-        return starts[free.all(axis=1)]
+            starts = self._begins[: max(0, self._depth - item.words + 1)].nonzero()[0]
+        order = begins.argsort()
+        # Of all that begin before the item would end, the last end.
+        last = np.zeros(len(order) + 1, np.int64)
+        np.maximum.accumulate(reach[order], out=last[1:])
+        return starts[last[begins[order].searchsorted(starts + item.words)] <= starts]
 
     def best(self, item: Item, starts: NDArray[np.int64], placing: Placing) -> int:
         """The best of ``starts`` for ``item``, which comes next: that with the fewest banks shared
@@ -73,7 +93,7 @@ class Space:
                 for bank in self._lies[number]:
                     rivals[bank + 1] += weight
         if placing.apart:
-            lately = self._lately(item, starts)
+            lately = self._last_reader(item, starts)
             starts = starts[lately == lately.min()]
         total = np.cumsum(rivals)
         first, last = starts // self._bank, (starts + (item.words - 1)) // self._bank
@@ -82,11 +102,13 @@ class Space:
         if placing.few_banks:
             banks = (starts + (item.words - 1)) // self._bank - starts // self._bank
             starts = starts[banks == banks.min()]
-        return int(starts[np.argmin(self._lately(item, starts))])
+        return int(starts[np.argmin(self._last_reader(item, starts))])
 
-    def _lately(self, item: Item, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _last_reader(self, item: Item, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The last reader of what lay at each of ``starts``, as far as ``item`` would reach."""
-        begin = self.starts[: self.count]
-        end = begin + self._words[: self.count]
-        over = (begin < starts[:, None] + item.words) & (starts[:, None] < end)
-        return np.where(over, self._last[: self.count], -NEAR).max(axis=1, initial=-NEAR)
+        # Of two halves of the words each, which may overlap.
+        lately, size = self._lately, 1
+        while 2 * size <= item.words:
+            lately = np.maximum(lately[:-size], lately[size:])
+            size *= 2
+        return np.maximum(lately[starts], lately[starts + item.words - size])

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
@@ -77,14 +79,11 @@ def shared_banks(placed: Sequence[tuple[Item, int]], config: HardwareConfig) -> 
     counted once for each such pair of items, twice if the units work for one layer.  placed: items
     and their first words.
     """
-    size, total = config.bank_words(Memory.ACT), 0
-    banks = [(start // size, (start + item.words - 1) // size) for item, start in placed]
-    layers = max((item.last + 1 for item, _ in placed), default=0)
+    size, layers = config.bank_words(Memory.ACT), max((i.last + 1 for i, _ in placed), default=0)
     users = [Users.of(item, layers, addends=True) for item, _ in placed]
-    for number, (low, high) in enumerate(banks):
-        for other in range(number):
-            begin, end = banks[other]
-            both = min(high, end) - max(low, begin) + 1
-            if both > 0:
-                total += both * users[number].rivals(users[other], 2)
-    return total
+    limits = [(i.first, i.last, at // size, (at + i.words - 1) // size) for i, at in placed]
+    first, last, low, high = np.array(limits, np.int64).reshape(-1, 4).T
+    both = np.minimum(high[:, None], high) - np.maximum(low[:, None], low) + 1
+    near = (first[:, None] <= last + NEAR) & (last[:, None] >= first - NEAR)
+    pairs = np.argwhere(np.triu((both > 0) & near, 1)).tolist()
+    return sum(int(both[one, other]) * users[one].rivals(users[other], 2) for one, other in pairs)

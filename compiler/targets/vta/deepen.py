@@ -7,6 +7,7 @@ two times.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 
 from dovetail.isa.frozen import replace
@@ -28,24 +29,17 @@ def deepest(planner: Planner, plan: Plan) -> Plan:
     """``plan`` with the buffers of its cascades as deep as they can be, while no two units have
     more banks to wait for each other than before.
     """
+    shared = shared_banks(plan.placed, planner.config)
     for number, choice in enumerate(plan.choices):
         for each in deepened(choice):
-            other = _built(planner, plan, number, each)
-            if other is not None:
-                plan = other
-                break
+            choices = (*plan.choices[:number], each, *plan.choices[number + 1 :])
+            with suppress(NoRoomError):
+                other = planner.built(choices, plan.gone, plan.placing)
+                now = shared_banks(other.placed, planner.config)
+                if now <= shared:
+                    plan, shared = other, now
+                    break
     return plan
-
-
-def _built(planner: Planner, plan: Plan, number: int, choice: Choice) -> Plan | None:
-    """``plan`` with another choice; None where that has no room, or shares more banks."""
-    choices = (*plan.choices[:number], choice, *plan.choices[number + 1 :])
-    try:
-        other = planner.built(choices, plan.gone, plan.placing)
-    except NoRoomError:
-        return None
-    before, after = (shared_banks(each.placed, planner.config) for each in (plan, other))
-    return other if after <= before else None
 
 
 def deepened(choice: Choice) -> Iterator[Choice]:

@@ -23,7 +23,7 @@ NOWHERE = -1
 """The first and last word of a read with no words left."""
 FEW, SHORT = 16, 128
 """Accesses, and words, up to which Python is faster than NumPy."""
-KEPT = 1 << 13
+KEPT = 1 << 17
 """Instructions whose touches are remembered: nine in ten come again in the drafts of a search."""
 
 

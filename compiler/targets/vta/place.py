@@ -1,6 +1,8 @@
 """Placing activations in ACT by liveness."""
 
+from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, product
 
 import numpy as np
@@ -15,6 +17,12 @@ from .items import Item
 from .placing import PLAIN, Placing
 
 __all__ = ["NoRoomError", "place"]
+
+Placed = tuple[Sequence[Item], Sequence[int]]
+"""Items in the order in which they were placed, and the first words of the first of them."""
+
+REMEMBERED = 4
+"""Placements that another one may begin like."""
 
 
 class NoRoomError(DoesNotFitError):
@@ -93,7 +101,10 @@ def _spread(
     ``both_ends``, at the better of its lowest and its highest.
     """
     packed: set[int] = set()
+    latest = _latest(config, placing, both_ends)
     space = Space(items, config)
+    for start in _begun(items, tuple(latest)):
+        space.add(start)
     while space.count < len(items):
         item = items[space.count]
         rooms = space.room(item)
@@ -106,10 +117,31 @@ def _spread(
         more = {n for n, other in enumerate(items) if other.lives_with(item)} - packed
         if not more:
             return None
+        if not packed:
+            latest.append((items, space.starts[: space.count].tolist()))
         packed |= more
         # Those before the first of them stay where they are.
-        space.count = min(space.count, *more)
-    return space.starts[: space.count].tolist()
+        space.back(min(space.count, *more))
+    found: list[int] = space.starts[: space.count].tolist()
+    if not packed:
+        latest.append((items, found))
+    return found
+
+
+@lru_cache
+def _latest(config: HardwareConfig, placing: Placing, both_ends: bool) -> deque[Placed]:
+    """What was placed last, as far as nothing was packed: plans of one network begin alike."""
+    return deque(maxlen=REMEMBERED)
+
+
+def _begun(items: Sequence[Item], latest: Sequence[Placed]) -> Sequence[int]:
+    """The first words of the most of ``items`` that were the first ones before."""
+    found: Sequence[int] = ()
+    for before, starts in latest:
+        most = min(len(starts), len(items))
+        count = next((n for n in range(most) if items[n] != before[n]), most)
+        found = max(found, starts[:count], key=len)
+    return found
 
 
 def _pack(items: Sequence[Item], layers: Sequence[str], config: HardwareConfig) -> list[int]:

@@ -13,10 +13,11 @@ from dovetail.isa.frozen import frozen
 from dovetail.isa.memories import Memory, Unit
 
 from .distinct import distinct_bytes, distinct_weights
+from .follows import follows
 from .layers.activation import Activation
 from .layers.definition import LoweredLayer
 from .model import issue_counts
-from .needs import Needs, follows, needs
+from .needs import Needs, needs
 
 __all__ = ["Roof", "roof_of"]
 

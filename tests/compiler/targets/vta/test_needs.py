@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from dovetail.compiler.targets.vta.follows import follows
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
-from dovetail.compiler.targets.vta.needs import Needs, follows, needs
+from dovetail.compiler.targets.vta.needs import Needs, needs
 from tests.end_to_end.models import Network
 
 from .test_stream import lowered
