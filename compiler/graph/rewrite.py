@@ -38,8 +38,9 @@ class Rewriter:
 
 
 Pattern = Callable[[Rewriter, Node], str | None]
-"""Guards first; then adds nodes to ``builder`` and returns the tensor that replaces the node's
-output, or None when the node stays.  The replacement has the type of the output."""
+"""Is given nodes that have inputs.  Guards first; then adds nodes to ``builder`` and returns the
+tensor that replaces the node's output, or None when the node stays.  The replacement has the type
+of the output."""
 
 
 @frozen
@@ -132,7 +133,7 @@ def _match(
     replaced: tensors in whose place this round has put others, which a later round may take.
     """
     builder = rewriter.builder
-    for pattern in patterns:
+    for pattern in patterns if node.inputs else ():
         found = pattern(rewriter, node)
         if found is not None and found not in replaced and _may_replace(rewriter, node, found):
             wanted, given = rewriter.graph.types[node.output], builder.types[found]

@@ -61,12 +61,12 @@ def _phases(stride: int, taps: int, before: int, size: int, result: int) -> list
 
 
 def _split(rewriter: Rewriter, node: Node) -> str | None:
+    if not isinstance(node.operator, REQUANTIZE):
+        return None
     before = rewriter.producer(node.inputs[0])
-    if not isinstance(node.operator, REQUANTIZE) or before is None:
+    if before is None or not isinstance(before.operator, ConvTranspose2d):
         return None
     operator = before.operator
-    if not isinstance(operator, ConvTranspose2d):
-        return None
     graph, builder = rewriter.graph, rewriter.builder
     weights = graph.constants[before.inputs[1]]
     _, height, width, _ = graph.types[before.inputs[0]].shape

@@ -106,8 +106,8 @@ def _reason(graph: Graph, node: Node, lanes: int) -> str | None:
     if not _is_for_accelerator(graph, node):
         if isinstance(operator, ON_HOST) or _is_image(graph, node):
             return RUNS_ON_HOST
-        found, made = (graph.types[name] for name in (node.inputs[0], node.output))
-        called = type(operator).__name__
+        made, called = graph.types[node.output], type(operator).__name__
+        found = graph.types[node.inputs[0]] if node.inputs else "nothing"
         if made.dtype is not DType.INT8 and not made.dtype.is_float:
             return f"node {node.origin!r}: it computes in {made.dtype}; required int8"
         return f"node {node.origin!r}: the accelerator has no {called} that makes {made} of {found}"
@@ -299,24 +299,25 @@ def _sums(graph: Graph, node: Node, kinds: tuple[type, ...] | type = SUMS) -> bo
 
 def _is_for_accelerator(graph: Graph, node: Node) -> bool:
     """True if ``node`` is of a kind that the accelerator has."""
-    before, after = graph.types[node.inputs[0]], graph.types[node.output]
     if isinstance(node.operator, (*SUMS, AnyFinish, ScalesOfWords)):
         return True
-    if {before.dtype, after.dtype} != {DType.INT8}:
+    after = graph.types[node.output]
+    if {graph.types[name].dtype for name in (*node.inputs[:1], node.output)} != {DType.INT8}:
         return False
     return (
         isinstance(node.operator, (*ON_ACCELERATOR, Append, Assemble))
         or is_alias(graph, node)
         or is_channel_concatenation(node, after)
-        or is_channel_slice(node, before)
+        or is_channel_slice(node, graph.types)
     )
 
 
 def _is_image(graph: Graph, node: Node) -> bool:
     """True if ``node`` takes one image of a batch."""
+    if not isinstance(node.operator, Slice):
+        return False
     before, after = (graph.types[name].shape for name in (node.inputs[0], node.output))
-    parts = isinstance(node.operator, Slice) and before[1:] == after[1:]
-    return parts and before[0] > after[0] == 1
+    return before[1:] == after[1:] and before[0] > after[0] == 1
 
 
 def is_alias(graph: Graph, node: Node) -> bool:

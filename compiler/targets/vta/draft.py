@@ -68,9 +68,12 @@ class Draft:
     by_urgency: int = 0
     cycles: int = field(init=False)
     """Cycles that the program is expected to take."""
+    _shares: list[int] = field(init=False, compare=False, repr=False)
+    """Empty until it is asked for."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cycles", whole_cycles(self.expected))
+        object.__setattr__(self, "_shares", [])
 
     @property
     def layer_of(self) -> tuple[int, ...]:
@@ -87,12 +90,15 @@ class Draft:
     @property
     def shares(self) -> list[int]:
         """Cycles of each layer; they add up to ``cycles``."""
+        if self._shares:
+            return self._shares
         parts = zip(self.program, self.layer_of, self.expected, strict=True)
         timeline = tuple(
             TimelineEntry(index, each.unit.name, layer, start, start, end, None, None, 0)
             for index, (each, layer, (start, end)) in enumerate(parts)
         )
-        return share_cycles(timeline, len(self.plan.layers), self.cycles)
+        self._shares.extend(share_cycles(timeline, len(self.plan.layers), self.cycles))
+        return self._shares
 
 
 def whole_cycles(expected: Iterable[tuple[int, int]]) -> int:

@@ -1,8 +1,9 @@
 """The fastest of the programs that some plans make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from operator import itemgetter
 
 from dovetail.isa.config import INSTRUCTION_BYTES
 from dovetail.isa.frozen import frozen, replace
@@ -202,16 +203,22 @@ class _Search:
                 best = better(plan)
         return made, seen
 
-    def _crossed(self, best: Draft, others: Sequence[Draft]) -> Draft:
-        """With the parts of others that are faster in those."""
-        others = sorted((each for each in others if each is not best), key=cycles_of)
-        for other in others[:MOST_CROSSED] if _is_long(best) else others:
-            choices, gone, saved = crossed(self.planner, best, other)
-            if saved > (CROSSED * best.cycles if _is_long(best) else 0):
-                with suppress(NoRoomError):
-                    plan = self.planner.built(choices, gone, best.plan.placing)
-                    if plan.key not in (best.plan.key, other.plan.key):
-                        best = min(best, self._draft(plan), key=cycles_of)
+    def _crossed(self, best: Draft, others: Iterable[Draft]) -> Draft:
+        """With the parts of others that are faster in those; the most promising other first."""
+        left = [each for each in others if each is not best]
+        most, least = len(left), 0.0
+        if _is_long(best):
+            most, least = min(most, MOST_CROSSED), CROSSED * best.cycles
+        for _ in range(most):
+            promised = ((*crossed(self.planner, best, other), other) for other in left)
+            choices, gone, saved, other = max(promised, key=itemgetter(2))
+            if saved <= least:
+                break
+            left.remove(other)
+            with suppress(NoRoomError):
+                plan = self.planner.built(choices, gone, best.plan.placing)
+                if plan.key not in (best.plan.key, other.plan.key):
+                    best = min(best, self._draft(plan), key=cycles_of)
         return best
 
     def _by_pixels(self, best: Draft) -> Draft:

@@ -122,7 +122,7 @@ class _Aligning:
 
     def visit(self, node: Node) -> None:
         """Add a node, with copies of what it cannot read in place."""
-        if is_channel_slice(node, self.graph.types[node.inputs[0]]):
+        if is_channel_slice(node, self.graph.types):
             self.builder.nodes.append(node)
             self.layouts[node.output] = self.sliced(node)
             return

@@ -139,7 +139,7 @@ def fuse(graph: Graph) -> Partition:
                 views[name] = View(node.output, start)
                 start += graph.types[name].shape[3]
             continue
-        if is_channel_slice(node, graph.types[node.inputs[0]]):
+        if is_channel_slice(node, graph.types):
             operator = node.operator
             assert isinstance(operator, Slice)
             whole = aliases.get(node.inputs[0], node.inputs[0])

@@ -129,7 +129,7 @@ def _readers(
     if name in graph.outputs:
         yield span, None, made
     for node in graph.consumers(name):
-        if span is None and is_channel_slice(node, graph.types[name]):
+        if span is None and is_channel_slice(node, graph.types):
             assert isinstance(node.operator, Slice)
             first = node.operator.starts[3]
             own = first, first + node.operator.shape[3]
@@ -188,7 +188,7 @@ class _Widening:
         x = node.inputs[0] if node.inputs else ""
         if node.output in self.layouts:
             self.widen(node, self.layouts[node.output])
-        elif x in self.homes and is_channel_slice(node, self.graph.types[x]):
+        elif x in self.homes and is_channel_slice(node, self.graph.types):
             self.cut(node)
         elif x in self.made and _table(self.graph, node) is not None:
             self.keep(node)

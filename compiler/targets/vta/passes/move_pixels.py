@@ -112,7 +112,7 @@ class _Moving:
         before = self.producers.get(node.inputs[0])
         if not is_alias(self.graph, node) or before is None:
             return False
-        channels = is_channel_slice(before, self.graph.types[before.inputs[0]])
+        channels = is_channel_slice(before, self.graph.types)
         return channels or not self.is_movement(before)
 
     def joins_pixels(self, node: Node) -> bool:
@@ -123,8 +123,8 @@ class _Moving:
 
     def channels_of(self, node: Node) -> list[Node]:
         """Slices of some of its channels."""
-        readers, kind = self.graph.consumers(node.output), self.graph.types[node.output]
-        return [each for each in readers if is_channel_slice(each, kind)]
+        readers = self.graph.consumers(node.output)
+        return [each for each in readers if is_channel_slice(each, self.graph.types)]
 
     def stacked(self, node: Node) -> Assemble:
         """The operands of a Concatenate, each after the one before."""

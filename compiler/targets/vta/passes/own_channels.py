@@ -102,7 +102,7 @@ def _part(graph: Graph, node: Node) -> range | None:
     """The channels that ``node`` cuts out of an image, if it does."""
     if not isinstance(node.operator, Slice):
         return None
-    if not is_channel_slice(node, graph.types[node.inputs[0]]):
+    if not is_channel_slice(node, graph.types):
         return None
     first = node.operator.starts[3]
     return range(first, first + node.operator.shape[3])

@@ -10,6 +10,8 @@ two images are not written between columns of other parts.  All others are copie
 Slices that are not read in place are copied too.  Each node is visited once, so the pass ends.
 """
 
+from collections.abc import Mapping
+
 from dovetail.isa.frozen import frozen
 
 from ....dtypes import DType
@@ -50,10 +52,10 @@ def is_channel_concatenation(node: Node, kind: TensorType) -> bool:
     return joins and _is_image(kind)
 
 
-def is_channel_slice(node: Node, kind: TensorType) -> bool:
-    """True if ``node`` cuts channels out of an image of type ``kind``."""
+def is_channel_slice(node: Node, types: Mapping[str, TensorType]) -> bool:
+    """True if ``node`` cuts channels out of an image.  types: of the graph's tensors."""
     operator = node.operator
-    if not isinstance(operator, Slice) or not _is_image(kind):
+    if not isinstance(operator, Slice) or not _is_image(kind := types[node.inputs[0]]):
         return False
     whole = operator.shape[:3] == kind.shape[:3] and not any(operator.starts[:3])
     return whole and operator.steps[3] == 1

@@ -108,7 +108,7 @@ def _rows(graph: Graph, node: Node) -> _Rows | None:
         return None
     x = copy.inputs[0]
     count, part = graph.types[x].shape[3], graph.producer(x)
-    if part is None or not is_channel_slice(part, graph.types[part.inputs[0]]):
+    if part is None or not is_channel_slice(part, graph.types):
         return None
     assert isinstance(part.operator, Slice)
     return _Rows(copy, lookup, part.inputs[0], part.operator.starts[3], count)

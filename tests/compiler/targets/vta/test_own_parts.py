@@ -11,7 +11,7 @@ from dovetail.compiler.graph.operators.assembly import Assemble
 from dovetail.compiler.graph.operators.integer.products import Conv2d, RowProducts
 from dovetail.compiler.graph.operators.integer.values import Add, Lookup, Requantize
 from dovetail.compiler.graph.operators.integer.windows import AveragePool2d, MaxPool2d
-from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Slice
+from dovetail.compiler.graph.operators.movement import Concatenate, Iota, Reshape, Slice
 from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.targets.vta.passes.own_parts import (
     OwnParts,
@@ -142,9 +142,11 @@ def test_a_slice_of_channels_has_all_pixels(
     starts: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...], *, cuts: bool
 ) -> None:
     node = Node(Slice(starts, steps, shape), ("x",), "y", "n")
-    assert is_channel_slice(node, TensorType((1, 4, 4, 4), "int8")) == cuts
-    assert not is_channel_slice(node, TensorType((1, 4, 4, 4), "float32"))
-    assert not is_channel_slice(Node(POOL, ("x",), "y", "n"), TensorType((1, 4, 4, 4), "int8"))
+    types = {"x": TensorType((1, 4, 4, 4), "int8")}
+    assert is_channel_slice(node, types) == cuts
+    assert not is_channel_slice(node, {"x": TensorType((1, 4, 4, 4), "float32")})
+    assert not is_channel_slice(Node(POOL, ("x",), "y", "n"), types)
+    assert not is_channel_slice(Node(Iota((4,), 0, "int64"), (), "y", "n"), types)
 
 
 def test_rows_that_are_copied_for_products_alone_are_operands() -> None:
