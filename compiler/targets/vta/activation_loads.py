@@ -20,8 +20,8 @@ __all__ = ["halo_loads", "in_long_rows", "input_loads"]
 Moved = TypeVar("Moved", Load, Store)
 
 INPUT_CHUNKS = 8
-"""Pieces in which the input is loaded, so that the first layer starts before all of it has come;
-but each is so large that LOAD moves data for at least as long as it waits for the first.
+"""Pieces in which the input is loaded, so that the first layer starts before all of it has come.
+Each is so large that LOAD moves data for at least as long as it waits for the first of them.
 """
 
 MOST_PADDING = 510
@@ -31,10 +31,10 @@ MOST_PADDING = 510
 def input_loads(
     source: Activation, place: int, address: int, config: HardwareConfig
 ) -> Iterator[tuple[Load, Frame | None]]:
-    """Load the model's input from DRAM, row after row, with its halo; the halo's place where that
-    alone is loaded.
+    """LOADs of the model's input, row after row, with its halo; each with where the halo lies, if
+    it brings nothing else.
 
-    place: its first word in ACT.  address: in DRAM.
+    place: the input's first word in ACT.  address: in DRAM.
     """
     size = config.word_bytes(Memory.ACT)
     row = image_reads(source.image, config)[1] if source.image else source.width * size
@@ -70,8 +70,9 @@ def input_loads(
 
 
 def in_long_rows(moved: Moved, config: HardwareConfig) -> Moved:
-    """The same in fewer rows, where these lie behind each other in both memories: a row is a burst
-    at least.
+    """``moved`` in fewer rows, where these lie behind each other in both memories.
+
+    A row takes at least one burst, so fewer rows are faster.
     """
     size = dram_word_bytes(moved, config)
     x, y, z = moved.count_x, moved.count_y, moved.count_z
@@ -87,7 +88,7 @@ def in_long_rows(moved: Moved, config: HardwareConfig) -> Moved:
 def _image_loads(
     source: Activation, place: int, address: int, rows: int, config: HardwareConfig
 ) -> Iterator[tuple[Load, Frame | None]]:
-    """Load the windows of an image, some rows at a time."""
+    """LOADs of the windows of an image, some rows at a time."""
     strides = (source.rows * source.columns, source.columns)
     for first in range(0, source.rows, rows):
         part = ((0, source.blocks), (first, min(rows, source.rows - first)))
@@ -99,9 +100,9 @@ def _image_loads(
 
 
 def halo_loads(output: Activation, place: int) -> Iterator[tuple[Load, Frame]]:
-    """Fill the halo: what is before the first data row, between rows, and after the last.
+    """LOADs that fill the halo: before the first row of data, between rows, and after the last.
 
-    Of a tensor whose pixels come from several layers, by the one that makes the first pixel.
+    If several layers make pixels of the tensor, the one that makes the first pixel fills its halo.
     """
     if output.fill is None or (output.grid and any(output.grid.start)):
         return

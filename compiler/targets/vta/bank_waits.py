@@ -35,8 +35,9 @@ def bank_waits(
     buffers: Sequence[PlacedBuffer],
     config: HardwareConfig,
 ) -> dict[int, int]:
-    """Cycles in which the units of each layer in tiles wait for banks.  Two units whose buffers
-    share a bank work one after the other.
+    """Cycles in which units wait for banks, for each layer in tiles whose units do.
+
+    Two units whose buffers share a bank work one after the other.
     """
     waits: dict[int, int] = {}
     for number, tile, own in _in_tiles(choices, buffers):
@@ -54,7 +55,7 @@ def in_parts(
     config: HardwareConfig,
     besides: Set[int],
 ) -> list[StreamedLayer]:
-    """``planned``, with sums in more parts where units then wait less, except for ``besides``."""
+    """``planned`` with sums in more parts where units then wait less, except in ``besides``."""
     found = list(planned)
     for number, tile, own in _in_tiles(choices, buffers):
         if number in besides or tile.depth == 1 or tile.held or "k" not in tile.sizes:
@@ -115,7 +116,7 @@ def _wait(
 def _leaves_free(
     planned: StreamedLayer, read: PlacedBuffer, other: PlacedBuffer, config: HardwareConfig
 ) -> bool:
-    """True if some part of each tile's sums reads no bank of ``read`` that has ``other``."""
+    """True if some part of each tile's sums reads no bank of ``read`` that ``other`` is in."""
     item, start = read
     window, kernel = planned.windows.get(item.activation.name), planned.layer.kernel
     part = planned.tiling.sizes.get("k", 0)

@@ -24,20 +24,23 @@ SHARE = 4
 """A part of the dense layer's weights takes at most WGT divided by this."""
 
 PART_CYCLES = 1500
-"""Estimate: three times what a part costs, in which the matrix core waits for the pool."""
+"""Estimate: three times what a part of the dense layer costs, while the matrix core waits for the
+pool.
+"""
 
 EAGER_PART_CYCLES = 500
-"""The same for plans that the cycles of a whole program judge."""
+"""The same, for plans that are judged by the cycles of a whole program."""
 
 
 @frozen
 class Blockwise:
-    """Layers ``first``, a convolution, and the next two, a pool and a dense layer.
+    """Layers ``first``, a convolution, and the next two, a pool and a dense layer, block by block.
 
     blocks: channel blocks that the pool makes, and the dense layer adds up, at a time.  parts: how
-    many times.  early: whether the first part of the dense layer runs as soon as its blocks are
-    made, so that DRAM never rests; else when half of all are, so that the convolution has all of
-    ACC until then.
+    many times.
+    early: whether the first part of the dense layer runs as soon as its blocks are made, so that
+    DRAM never rests.  Otherwise it runs when half of all blocks are made, so that the convolution
+    has all of ACC until then.
     """
 
     first: int
@@ -63,9 +66,10 @@ def blockwise(
 ) -> tuple[Blockwise, list[StreamedLayer]] | None:
     """Three layers from number ``first`` on, block by block, and their plans then.
 
-    planned: their plans so far.  eager: also where little is gained, and early.  None if they are
-    not such layers, if what they leave is not on chip, if the weights fit anyway, or if they would
-    come no sooner.
+    None if they are not such layers, if what they leave is not on chip, or if the dense layer's
+    weights fit anyway or would come no sooner.
+
+    planned: their plans so far.  eager: whether to do it even where little is gained, and early.
     """
     if config.acc_banks == 1:
         return None

@@ -1,6 +1,8 @@
-"""Heights of the strips of a cascade, and the cost of each way.
+"""Ways to run consecutive layers as a cascade: the heights of their strips, and what each way
+costs.
 
-What does not depend on which activations are wholly on chip is computed once.
+A *turned* buffer has only the rows that one strip reads (see ``rows.RowRing``).  Whatever does not
+depend on which activations are wholly on chip is computed once.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -27,9 +29,9 @@ STRIP_CYCLES = 16
 """Estimate: what one more strip of a layer costs."""
 
 WAITING = 5
-"""Estimate: where buffers have no row to spare, one part in so many of the work of the second
-busiest of matrix core, vector unit and DRAM is not hidden.  Of 125 cascades of nine networks for
-images of 224x224, this told the cycles within 11 % (root of the mean square).
+"""Estimate: where buffers have no row to spare, this part (one in so many) of the work of the
+second busiest of matrix core, vector unit and DRAM is not hidden.  For 125 cascades of nine
+networks for images of 224x224, the estimated cycles were within 11 % (root of the mean square).
 """
 
 MOST_HEIGHTS = 8
@@ -38,11 +40,14 @@ MOST_HEIGHTS = 8
 
 @frozen
 class _Shape:
-    """Strips of ``rows`` rows of each layer, ``strips`` of them; rings: of all activations.
+    """A cascade before it is known which activations are wholly on chip.
 
-    busy: cycles of the units.  filling: of the first strips and for each strip.  late: of the
-    busier unit, with those in which it waits for rows.  again: how often constants of which not all
-    stay on chip are loaded.
+    rows: of a strip of each layer.  strips: how many each layer has.  rings: buffers of all
+    activations.
+    busy: cycles of each unit.
+    late: cycles of the busier unit, with those in which it waits for rows.
+    filling: cycles of the first strips, and what each strip costs.
+    again: how often constants are loaded of which not all stay on chip.
     """
 
     rows: tuple[int, ...]
@@ -84,10 +89,12 @@ class CascadeSizes:
     ) -> list[Sized]:
         """Ways to run the layers from number ``first`` to ``last``, all of which have stripes.
 
-        The fastest first; each needs less of ACT, or moves less, than those before.  None when
-        constants do not fit.
-        gone: those of the activations that they touch that are not wholly on chip.  waits: whether
-        cycles count in which units wait for constants that come again for each strip, and for rows.
+        The fastest comes first; each needs less of ACT, or moves less, than those before it.  There
+        are none when constants do not fit.
+
+        gone: the activations, of those that the layers touch, that are not wholly on chip.
+        waits: whether to count cycles in which units wait for rows, and for constants that come
+        again for each strip.
         """
         key = first, last, gone, waits
         if key not in self._sizes:
@@ -105,9 +112,11 @@ class CascadeSizes:
         return self._sizes[key]
 
     def turned(self, first: int, last: int, gone: frozenset[str]) -> Sized | None:
-        """The way with strips of one row in which buffers are turned; None where none would be, or
-        TAP has no room for the taps of all, or VECTOR, which computes rows twice otherwise,
-        is not busier than the matrix core.
+        """The way with strips of one row and turned buffers.
+
+        None where no buffer can be turned, where TAP has no room for the taps of all layers, or
+        where VECTOR is not busier than the matrix core: only VECTOR gains, by computing no row
+        twice.
         """
         group = self._group(first, last)
         turnable = self._turnable(first, group) & gone
@@ -126,8 +135,9 @@ class CascadeSizes:
         return found if found.turned else None
 
     def narrow(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
-        """As ``turned``, in a list, if that needs less of ACT than all of ``sizes``: whichever unit
-        is busier, and even if taps come again for each strip.
+        """As ``turned``, in a list, if that needs less of ACT than all of ``sizes``.
+
+        Any unit may be the busier one then, and taps may come again for each strip.
         """
         key = first, last, gone
         if key not in self._narrow:
@@ -176,7 +186,9 @@ class CascadeSizes:
         return [_shape(stripes, first, rows) for rows in tried]
 
     def _has_whole_parts(self, first: int, stripes: Sequence[Stripes]) -> bool:
-        """True if of no activation only some parts are made here, nor read before all are made."""
+        """True if these layers make all parts of each activation that they make any part of, and
+        read it only when all are made.
+        """
         end = first + len(stripes)
         for number, each in enumerate(stripes, first):
             for name in each.reads:
@@ -189,7 +201,9 @@ class CascadeSizes:
         return True
 
     def _turnable(self, first: int, stripes: Sequence[Stripes]) -> frozenset[str]:
-        """Activations that are made here, and read by one layer only, which may turn its taps."""
+        """Activations made here whose only reader can turn its taps, so their buffers may be
+        turned.
+        """
         made = {each.output.name for each in stripes}
         return frozenset(
             each.turns
@@ -211,7 +225,7 @@ def _constant_words(stripes: Sequence[Stripes]) -> dict[Memory, int]:
 
 
 def _heights(stripes: Sequence[Stripes], height: int) -> list[int]:
-    """Rows of a strip of each layer: what a strip of the later layers reads, if sums fit."""
+    """Rows of each layer's strip: as many as a strip of the later layers reads, if sums fit."""
     wanted = {stripes[-1].output.name: height}
     rows: list[int] = []
     for each in reversed(stripes):
@@ -263,10 +277,10 @@ def _shape(
 
 
 def _late_cycles(stripes: Sequence[Stripes], rows: Sequence[int], number: int) -> int:
-    """Cycles of the busier unit from when layer ``number`` may begin, and those before that.
+    """Cycles of the busier unit before layer ``number`` may begin, and after that.
 
-    Its first strip may read most rows of a low image: all that they depend on comes first, but for
-    the first strips, which count anyway.
+    In a low image its first strip may read most rows, and all that these depend on comes first.
+    The first strip of each layer before is left out: ``filling`` counts those.
     """
     wanted = {x: stripes[number].first_rows(x, rows[number]) for x in stripes[number].reads}
     before = dict.fromkeys(UNITS, 0)
@@ -293,13 +307,16 @@ def _sized(
     *,
     waits: bool,
 ) -> Sized:
-    """Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips,
-    and of each strip.  waits: with those in which units wait for rows, and for constants that come
-    again for each strip, behind the rows that are loaded; where buffers are turned, also some of
-    the second busiest.
+    """The cost of ``shape``.
 
-    streamed: of the activations that are not wholly on chip, whether one that these layers make
-    is read by later ones too, or is the result.
+    Cycles are those of the busiest of matrix core, vector unit and DRAM, of the first strips, and
+    what each strip costs.
+
+    streamed: the activations that are not wholly on chip; true where these layers make one that
+    later layers read too, or that is a result.
+    waits: count also the cycles in which units wait for rows, and for constants that come again for
+    each strip, behind the rows that are loaded; and, where buffers are turned, some of the second
+    busiest.
     """
     rings: dict[str, RowRing] = {}
     for name, ring in shape.rings.items():

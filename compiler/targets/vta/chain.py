@@ -44,11 +44,13 @@ def keeps_channels(layer: LoweredLayer, names: Container[str]) -> bool:
 def shares_taps(
     first: int, planned: Sequence[StreamedLayer], alone: Container[int], config: HardwareConfig
 ) -> range:
-    """The layers of a chain from number ``first`` on whose taps do not fit in TAP together, but
-    their other constants do; none where there are no such.
+    """Layers of a chain, from number ``first`` on, whose tiles had better come in turn; perhaps
+    none.
 
-    Their tiles had better come in turn: else the taps of each layer come after all of those of the
-    one before.  planned: of all layers.  alone: numbers of those that run one by one.
+    Their taps do not fit in TAP together, but their other constants do.  With tiles in turn, taps
+    come in turn too; else the taps of each layer would come after all tiles of the layer before.
+
+    planned: of all layers.  alone: numbers of those that run one by one.
     """
     made, blocks = set[str](), planned[first].layer.kernel.extents["c"]
     words, taps, last = Counter[Memory](), 0, first
@@ -73,10 +75,11 @@ def shares_taps(
 
 
 def chain_cycles(cycles: Sequence[Mapping[Unit, int]], tiles: Sequence[int], dram: int) -> int:
-    """Expected cycles of a chain, from those of each layer's units, and in which DRAM works: those
-    of the busiest, and of the first tiles of the other layers.
+    """Expected cycles of a chain: those of the busiest of its units and DRAM, and the first tiles
+    of all layers but the longest.
 
-    tiles: of each layer, one after the other along its channels.
+    cycles: of each layer's units.  tiles: how many each layer has along its channels.  dram: cycles
+    in which DRAM works.
     """
     most = [max(each.values()) for each in cycles]
     total = [sum(each[unit] for each in cycles) for unit in UNITS]

@@ -19,11 +19,11 @@ MOST_WAYS = 8
 """Ways to run a group of layers that may be tried, at most."""
 
 NEVER = 1 << 60
-"""Cycles of what cannot be."""
+"""Cost of what is impossible."""
 
 
 class Chooser:
-    """Finds the fastest way for each choice of what is wholly on chip.
+    """Finds how all layers run at the least cost, for any choice of what is wholly on chip.
 
     ways: to run the layers.
     """
@@ -35,11 +35,12 @@ class Chooser:
         self._room: dict[frozenset[str], Rooms] = {}
 
     def cheapest(self, gone: frozenset[str], price: float = 0.0) -> list[Choice]:
-        """All layers, in their order.  gone: activations that are not wholly on chip.
+        """How all layers run at the least cost, in their order.
 
-        price: of a cycle of DRAM.
+        gone: activations that are not wholly on chip.  price: what each cycle of DRAM adds to the
+        cost.
 
-        Raises NoRoomError when there is no way to run one.
+        Raises NoRoomError when there is no way to run one of the layers.
         """
         room = self._rooms(gone)
         count = self._count
@@ -65,7 +66,8 @@ class Chooser:
         return found
 
     def cost(self, gone: frozenset[str], base: frozenset[str], price: float = 0.0) -> float:
-        """The cost of ``cheapest(gone)``, found from that of ``base``: most stays the same.
+        """The cost of ``cheapest(gone)``, found from the sums for ``base``, of which most stay the
+        same.
 
         Raises NoRoomError when there is no way to run a layer.
         """
@@ -88,7 +90,7 @@ class Chooser:
         return found
 
     def _both_ways(self, gone: frozenset[str], price: float) -> tuple[list[float], list[float]]:
-        """The least cost of all layers before each, and of each and all after it."""
+        """For each layer, the least cost of all layers before it, and of it and all after it."""
         if (gone, price) not in self._sums:
             count, room = self._count, self._rooms(gone)
             options = [self.ways.costs(n, room, gone, price) for n in range(count)]
@@ -112,8 +114,10 @@ class Chooser:
         return self._room[gone]
 
     def grained(self, choices: Sequence[Choice], gone: frozenset[str]) -> Iterator[list[Choice]]:
-        """All of ``choices`` as fine as may be, but not those in fewer tiles than usual; layers
-        that are all on chip one by one.
+        """Variants of ``choices`` in finer instructions, one for each of ``GRAINS``.
+
+        Layers that are all on chip run one by one in them.  Layers in fewer tiles than usual stay
+        so.
         """
         for grain in GRAINS:
             found = []
@@ -138,8 +142,8 @@ class Chooser:
     def larger(
         self, choices: Sequence[Choice], gone: frozenset[str], below: int = NEVER
     ) -> list[Choice]:
-        """``choices``, but layers that are all on chip, and take fewer cycles than ``below``, in as
-        few instructions as may be.
+        """``choices`` with fewer instructions for layers that are all on chip and take fewer cycles
+        than ``below``.
         """
         return [
             next(self.ways.larger(choice.first, gone), choice)
@@ -149,15 +153,17 @@ class Chooser:
         ]
 
     def by_channels(self, choices: Sequence[Choice]) -> list[Choice]:
-        """``choices``, but layers that are all on chip in tiles of some rows of some channels."""
+        """``choices`` with tiles of some rows of some channels for layers that are all on chip."""
         return [
             replace(choice, grain=self.ways.plain(choice.first)) if choice.how is None else choice
             for choice in choices
         ]
 
     def by_pixels(self, choices: Sequence[Choice]) -> list[Choice]:
-        """``choices``, but sums of rows of pixels in tiles of some pixels of all channels, where
-        half of WGT holds all weights: what follows begins with the first pixels.
+        """``choices`` with tiles of some pixels of all channels for sums over rows of pixels, where
+        half of WGT holds all weights.
+
+        Layers that read these sums then begin with the first pixels.
         """
         return [
             replace(choice, grain=PIXELS)
@@ -167,8 +173,10 @@ class Chooser:
         ]
 
     def turned(self, choices: Sequence[Choice], gone: frozenset[str]) -> list[Choice]:
-        """``choices``, but cascades that rows which lie twice hold up without them; one may become
-        two, if TAP has room for the taps of each, and no more goes to DRAM.
+        """``choices`` with turned buffers in cascades that are held up by rows stored twice.
+
+        One cascade may become two, if TAP then has room for the taps of each, and no more goes to
+        DRAM.
         """
         return [each for choice in choices for each in self._turned(choice, gone)]
 

@@ -48,21 +48,24 @@ CONSTANTS = {
 
 LONG, SHORT, SAME, GIVEN, ROWS = "long", "short", "same", "given", "rows"
 PARTS = {LONG: 1, SHORT: 3, SAME: 2, GIVEN: 1, ROWS: 1}
-"""Kinds of words of PAR, those of the host and of VECTOR included, and eighths of it that each gets
-where they are apart.
+"""Kinds of words of PAR, and how many eighths of it each gets where they are kept apart.  The host
+and VECTOR make the last two.
 """
 
 
 PIECE_CYCLES = 512
-"""Cycles of a LOAD where long ones are cut, at most."""
+"""Most cycles of a LOAD, where long ones are cut."""
 
 
 @frozen
 class _Words:
-    """Words of a constant that are loaded, from ``first`` on of the ``room`` that it has.
+    """Words of a constant that are loaded: ``words`` of the ``room`` words that it has, from word
+    ``first`` on.
 
-    address: in DRAM.  size: of one there, in bytes.  short: in a short form.  same: that of one
-    bias and one scale.  ring: their place.
+    address, size: of the first one in DRAM, and bytes of each.
+    short: whether they have a short form.  same: whether that is the form of one bias and one scale
+    for all lanes.
+    ring: their place on chip.
     """
 
     memory: Memory
@@ -82,14 +85,14 @@ class _Words:
 
 
 class ConstantLoader:
-    """Gives constants the next place in the ring of their memory, and their bytes one in DRAM."""
+    """Gives each constant the next place in the ring of its memory, and its bytes one in DRAM."""
 
     def __init__(
         self, config: HardwareConfig, dram: DramMap, *, apart: bool = False, cut: bool = False
     ) -> None:
-        """apart: words of PAR are grouped by form, so that LOADs of a form are of neighbours.
+        """apart: whether words of PAR are grouped by form, so that neighbours may come by one LOAD.
 
-        cut: no LOAD takes long, so that others which become urgent meanwhile need not wait for it.
+        cut: whether long LOADs are cut, so that others that become urgent meanwhile need not wait.
         """
         self._config, self._dram, self._cut = config, dram, cut
         self._kept: dict[tuple[Memory, int, int, int], Grant] = {}
@@ -116,14 +119,14 @@ class ConstantLoader:
         return rooms
 
     def room(self, words: int, layer: LoweredLayer) -> Grant:
-        """Words of PAR for the parameters of rows.
+        """``words`` words of PAR for the parameters of rows.
 
-        Raises DoesNotFitError when there are fewer in all.
+        Raises DoesNotFitError when PAR has fewer in all.
         """
         return self._apart.get(ROWS, self._rings[Memory.PAR]).take(words, layer.name)
 
     def _ring(self, memory: Memory, short: ShortWords | None) -> Ring:
-        """Places of words of a form."""
+        """The ring in which words of a form have their places."""
         if memory is not Memory.PAR or not self._apart:
             return self._rings[memory]
         return self._apart[LONG if short is None else SAME if short.same else SHORT]
@@ -136,9 +139,11 @@ class ConstantLoader:
         *,
         again: bool = True,
     ) -> tuple[Grant, list[Load]]:
-        """The place of ``array``, of the layer's constant ``name``, and the LOADs for it.
+        """The place of ``array``, the layer's constant ``name``, and the LOADs that bring it.
 
-        Of a table only the rows come that are looked up.  again: even if it is there already.
+        A table comes without the rows that are never looked up.  again: bring it even if it is
+        there already.
+
         Raises DoesNotFitError when the memory is too small.
         """
         part = self._located(name, array, layer)
@@ -177,10 +182,10 @@ class ConstantLoader:
     def there(
         self, arrays: Mapping[str, NDArray[np.generic]], layer: LoweredLayer, rows: int
     ) -> dict[str, Grant]:
-        """The constants of a layer that are there, and stay when the others have come.
+        """Constants of a layer that are there already, and stay when the others have come.
 
-        What the host gives is none.
-        rows: words of PAR that the layer takes besides, by ``room``.
+        Constants that the host gives never count.  rows: words of PAR that the layer takes besides,
+        by ``room``.
         """
         hosts = arrays.keys() & {"row_bias"} if layer.given is not None else frozenset[str]()
         rows += sum(len(arrays[name]) for name in hosts)
@@ -223,7 +228,7 @@ class ConstantLoader:
         return _Words(memory, address, first, size, words, room, short is not None, same, ring)
 
     def load_words(self, address: int, words: int, layer: LoweredLayer) -> tuple[Grant, list[Load]]:
-        """As ``load``, of words of PAR that the host puts at ``address`` in DRAM."""
+        """As ``load``, for words of PAR that the host puts at ``address`` in DRAM."""
         config = self._config
         short = Memory.PAR in config.short_memories
         ring = self._apart.get(GIVEN, self._rings[Memory.PAR])
@@ -232,7 +237,7 @@ class ConstantLoader:
             memory=Memory.PAR, sram_address=grant.start, dram_address=address, count_x=words
         )
         if short:
-            # The scales alone, the second half of each word.
+            # Only scales: they are the second half of each word.
             size = config.word_bytes(Memory.PAR)
             load = replace(
                 load,
@@ -248,9 +253,10 @@ class ConstantLoader:
     def load_rows(
         self, y: Activation, address: int, piece: Part, shape: tuple[int, ...], layer: LoweredLayer
     ) -> tuple[Grant, list[Load]]:
-        """As ``load``, of weights that are rows of ``y``, which is at ``address`` in DRAM.
+        """As ``load``, for weights that are rows of ``y``, which is at ``address`` in DRAM.
 
-        piece: of its blocks of pixels and of channels; shape: of the piece.
+        piece: the part of its blocks of pixels and of channels.  shape: of that part.
+
         Raises DoesNotFitError when WGT is too small.
         """
         rows, blocks = shape[:2]

@@ -1,9 +1,8 @@
 """Buffers of cascades made deeper, where there is room that no other unit needs.
 
-A buffer of a cascade is as deep as it must be, with room for one strip more.  If it is deeper, LOAD
-brings a strip while one before it is still needed elsewhere, as by a residual sum; the next strip
-is made while STORE is at work on one; and fewer rows are stored twice, each of which VECTOR makes
-two times.
+A planned buffer is as deep as it must be, with room for one strip more.  Deeper ones let LOAD bring
+a strip while an earlier one is still needed, as by a residual sum, and let the next strip be made
+while STORE works on one.  Fewer rows are then stored twice, each of which VECTOR computes twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from .planner import Planner
 __all__ = ["deepened", "deepest"]
 
 MOST_AHEAD = 2
-"""Strips more for what is loaded or stored, at most."""
+"""Most strips added to a buffer that is loaded or stored."""
 
 
 def deepest(planner: Planner, plan: Plan) -> Plan:
@@ -55,8 +54,8 @@ def deepened(choice: Choice) -> Iterator[Choice]:
 
 
 def _more(sized: Sized, ahead: int, *, twice: bool) -> tuple[int, ...]:
-    """Additional strips of each buffer: ``ahead`` for those that are loaded or stored, and for
-    others in which rows are stored twice perhaps as many as they have.
+    """Strips to add to each buffer: ``ahead`` to those that are loaded or stored; to others that
+    store rows twice, perhaps as many as they have.
     """
     found = []
     for ring in sized.rings.values():

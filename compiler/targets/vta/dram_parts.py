@@ -21,10 +21,11 @@ def load_parts(
     bus_bytes: int,
     step: int = 1,
 ) -> Iterator[Load]:
-    """Fetch blocks, rows and columns ``part`` of ``x``, which has no halo in DRAM.
+    """LOADs of blocks, rows and columns ``part`` of ``x``, which has no halo in DRAM.
 
-    shape: blocks, rows and columns of the buffer; ``sram``: its word that gets the first.
-    step: from a row of the part to the next; if more than 1, none is in the halo.
+    shape: blocks, rows and columns of the buffer.  sram: the word of the buffer that gets the
+    first.
+    step: from one row of the part to the next; if it is more than 1, no row is in the halo.
     """
     blocks, rows, columns = part
     if x.image:
@@ -57,8 +58,9 @@ def load_parts(
 def store_part(
     x: Activation, part: Sequence[Span], shape: tuple[int, int, int], sram: int, dram: int
 ) -> Store:
-    """Store blocks, rows and columns ``part`` of ``x``, except its halo; otherwise as
-    ``load_parts``.
+    """The STORE of blocks, rows and columns ``part`` of ``x``, except its halo.
+
+    Arguments are as of ``load_parts``.
     """
     blocks, rows, columns = part
     top, left = x.halo[:2]
@@ -119,10 +121,10 @@ def store_pixels(
 
 
 def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
-    """The first of ``count`` rows, ``step`` apart from ``start`` on, that is in ``span``, and how
-    many do.
+    """The rows of ``count`` that are in ``span``: the first one, and how many.
 
-    ``span`` counts the ``before`` rows of the halo, the result does not.
+    They are ``step`` apart, from row ``start`` on.  ``span`` counts the ``before`` rows of the
+    halo, the result does not.
     """
     low, high = span[0] - before, span[0] + span[1] - before
     first = max(0, -(-(low - start) // step))
@@ -131,5 +133,5 @@ def _taken(span: Span, before: int, start: int, step: int, count: int) -> Span:
 
 
 def _bytes(x: Activation, block: int, row: int, column: int) -> int:
-    """Place of a word of ``x`` in DRAM, where it has no halo."""
+    """Address of a word of ``x``, relative to its first one in DRAM, where it has no halo."""
     return (block * x.plane + row * x.full_size[1] + column) * x.lanes

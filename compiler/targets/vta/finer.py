@@ -1,8 +1,8 @@
 """Finer instructions for layers all on chip, where GEMM and VECTOR would wait for each other.
 
-GEMM sums up all channels of a tile at once, and VECTOR goes on with whole tiles.  So a layer behind
-one for VECTOR waits for the last of its channels, and one before it lets VECTOR wait for the first
-tile.
+GEMM sums up all channels of a tile at once, and VECTOR goes on with whole tiles.  So a convolution
+behind a layer for VECTOR waits for the last of its channels, and VECTOR waits for the first tile of
+a convolution before it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,18 @@ NEAR = 2
 """Layers behind one that may go on with its blocks, at most: ACC has two banks for their sums."""
 
 WORTH = 2
-"""A layer between sums is worth smaller instructions if it takes at least this part of theirs."""
+"""A layer of VECTOR beside a convolution is worth finer instructions if it takes at least this part
+(one in so many) of the convolution's cycles.
+"""
 
 LONG = 3000
-"""Cycles of sums that are worth finer instructions, at least."""
+"""Cycles of a convolution that are worth finer instructions, at least."""
 
 MORE_TILES = 2
-"""Times as many tiles that a layer has whose blocks the vector unit goes on with."""
+"""Times as many tiles for a convolution whose blocks the vector unit goes on with."""
 
 PARTS = 4
-"""Parts of sums that follow a layer, if its blocks can be divided so."""
+"""Parts in which a convolution sums up what a layer makes, if its blocks can be divided so."""
 
 
 def finer_tiling(

@@ -24,12 +24,14 @@ __all__ = ["follows"]
 
 
 def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """bool[layers, layers], twice: whether some of the second layer comes after the last block of
-    the last pixel of the first; and whether products with all its weights do.
+    """Layers that come after the last results of others: two arrays, bool[layers, layers].
 
-    A layer that skips some of what it could read, as a stride of 2 without a window does, may not
-    need the last.  Where several layers read parts of a result, one of them reads its last block;
-    what comes after each of them comes after that.
+    ``[n, m]`` of the first: some of layer ``m`` comes after the last block of the last pixel of
+    layer ``n``.  Of the second: products with all weights of layer ``m`` do.
+
+    A layer that skips some of what it could read, as with a stride of 2 and no window, may not need
+    the last pixel.  Where several layers read parts of a result, one of them reads its last block;
+    so what comes after every one of them comes after that block.
     """
     some, all_weights = (np.zeros((len(layers), len(layers)), bool) for _ in range(2))
     reads = [list(_uses(layers, number)) for number in range(len(layers))]
@@ -38,7 +40,7 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
         changed[last] = 1
         for number in range(last + 1, len(layers)):
             for use in reads[number]:
-                # Parts of the same blocks have other pixels of these.
+                # Layers that make the same blocks make different pixels of them.
                 parts = dict[Blocks, int]()
                 for n, beside in use.makers:
                     view = blocks_of(layers[n].output)
@@ -59,12 +61,14 @@ def follows(layers: Sequence[LoweredLayer]) -> tuple[NDArray[np.bool_], NDArray[
 
 @frozen
 class _Use:
-    """An input of which a layer reads all blocks: how many, and how many a pixel of one comes from.
+    """An input of which a layer reads all blocks.
 
-    view: its blocks in the tensor that it is part of.
-    makers: layers that make parts of it of which it reads all pixels, and how many of the blocks of
-    each it does not read.
-    weighted: it is multiplied with weights.
+    blocks: how many.
+    blocks_a_pixel: how many of them one pixel of a block of the result comes from.
+    view: the blocks in the tensor that the input is part of.
+    makers: layers that make parts of the input, if all pixels of those are read; each with the
+    number of its blocks that are not read.
+    weighted: whether the input is multiplied with weights.
     """
 
     blocks: int
@@ -121,7 +125,7 @@ def _is_within(made: Activation, spans: Sequence[range], halo: Sequence[int]) ->
 def _readers(
     layers: Sequence[LoweredLayer], reads: Sequence[Sequence[_Use]], number: int
 ) -> list[int]:
-    """Layers that read all pixels of parts of a result; none, if some part is read by no such."""
+    """Layers that read all pixels of parts of a result; none, if these parts do not cover it."""
     mine = set(blocks_of(layers[number].output))
     found = [
         (reader, use.view)

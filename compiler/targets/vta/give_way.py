@@ -1,8 +1,8 @@
-"""STOREs that hold a bank for which the matrix core or the vector unit waits, moved behind what
-waits.
+"""STOREs moved behind what waits, where they hold a bank that the matrix core or the vector unit
+waits for.
 
-A STORE begins as soon as its words are there.  While it holds their bank no other unit reads there;
-so where the next layer reads the same rows, its work waits, although the STORE could come later.
+A STORE begins as soon as its words are there.  While it holds their bank no other unit reads there.
+Where the next layer reads the same rows, its work waits, although the STORE could come later.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,13 @@ def giving_way(
     expected: Sequence[tuple[int, int]],
     least: int,
 ) -> tuple[list[int], list[frozenset[int]]]:
-    """Another order of ``program``, in which some STOREs come later, and what each instruction of
-    ``program`` then depends on: such a STORE also on what it gave way to.  It may be no faster.
+    """Another order of ``program``, in which some STOREs come later, and the new dependences.  The
+    order may be no faster.
 
-    before: of each instruction, those that it depends on.  expected: predicted cycles of each.
-    least: of a wait that is worth it.
+    A STORE that comes later also depends on the instruction that it gave way to.
+
+    before: for each instruction, those that it depends on.  expected: predicted cycles of each.
+    least: cycles of a wait that is worth it.
     """
     first = first_use(before)
     stores = [index for index, each in enumerate(program) if each.unit is Unit.STORE]

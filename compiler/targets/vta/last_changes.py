@@ -1,5 +1,5 @@
-"""A program that is as fast as its last changes make it: LOADs and STOREs at other times, LOADs
-joined, and instructions as one, each where it gains.
+"""The last changes of a program: LOADs and STOREs at other times, LOADs joined, and several
+instructions as one.  Each is kept only where it gains.
 """
 
 from itertools import pairwise
@@ -34,13 +34,19 @@ MOST_EXCHANGED = 360
 """Orders tried in which two LOADs change places."""
 
 FEW_INSTRUCTIONS = 400
-"""A program whose LOADs change places one by one has no more: all of it is timed for each."""
+"""A program has at most so many instructions if its LOADs change places one by one, since all of it
+is timed for each.
+"""
 
 MOST_JOINED = 50_000
-"""Instructions of all programs of which two LOADs are joined, where one has more than those few."""
+"""Instructions of all programs in which two LOADs are joined as a trial, where a program has more
+than those few.
+"""
 
 LONG, SHORT = 200, 20
-"""Cycles of a wait for a STORE that is worth it: for any program, and where LOAD sets the pace."""
+"""Cycles for which a unit waits for a STORE, to be worth a change: in any program, and where LOAD
+sets the pace.
+"""
 
 LEADS = (1, 2, 4, 8, 16, 32)
 """Instructions that LOADs come earlier by, tried one after the other."""
@@ -144,7 +150,8 @@ def _with_pairs_of_loads_joined(draft: Draft, config: HardwareConfig, timing: Ti
 def _in_fewer_instructions(
     draft: Draft, config: HardwareConfig, timing: Timing, most: int
 ) -> Draft:
-    """``draft`` with instructions as one that differ in addresses alone, where it is faster so.
+    """``draft`` with pairs of instructions that differ only in addresses as one, where it is faster
+    so.
 
     most: pairs tried.
     """
@@ -162,8 +169,9 @@ def _in_fewer_instructions(
 
 
 def _may_merge(draft: Draft, merge: Merge) -> bool:
-    """True if a module can tell of what each word is that two instructions write: of one tensor in
-    each of as many equal shares of both, or of none.
+    """True if a module can name the tensor of every word that two instructions write.
+
+    It can if each writes as many equal shares, one for each tensor, or if none writes a tensor.
     """
     operations = draft.builder.operations
     one, other = (

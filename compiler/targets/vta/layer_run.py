@@ -26,12 +26,13 @@ __all__ = ["LayerRun", "TileNest", "iterations", "turned_words"]
 class LayerRun:
     """A layer while it runs.
 
-    loops: over its tiles.  bases: first word of every buffer, by name.  loaded: parts of constants
-    by their key.  windows: those of inputs that are loaded again for each part of a tile's sums.
-    whole: constants loaded completely, by name.  rooms: words of PAR for the parameters of
-    rows, by what they are made of.
-    offsets: words of a part of a constant before the first that is read.
-    turns: its taps with each of their rows as the first, where these are loaded in turn.
+    loops: over its tiles.
+    bases: the first word of every buffer, by name.
+    loaded: parts of constants, by their key.  whole: constants that are loaded as a whole, by name.
+    windows: those of inputs that are loaded again for each part of a tile's sums.
+    rooms: words of PAR for the parameters of rows, by what they are made of.
+    offsets: words of a part of a constant that come before the first one that is read.
+    turns: the taps with each of their rows as the first, where they are loaded anew for each turn.
     """
 
     number: int
@@ -48,9 +49,11 @@ class LayerRun:
     turns: Sequence[NDArray[np.generic]] = ()
 
     def with_turned_taps(self, depth: int) -> "LayerRun":
-        """With rows of taps behind the last that are the first ones again, so that they may begin
-        with any of them; or where TAP, of ``depth`` words, has no room for those, with rows that
-        each turn of theirs loads in another order.
+        """This layer with taps that may begin with any of their rows.
+
+        The first rows of taps stand once more behind the last.  If TAP, of ``depth`` words, has no
+        room for that, ``turns`` has the taps in every order, and each turn loads those that it
+        needs.
         """
         taps, extents = self.constants["taps"], self.layer.kernel.extents
         count, row = turned_words(self.layer.kernel), TapRow.of(extents).words
@@ -72,7 +75,7 @@ class LayerRun:
         return replace(self, nests=nests, constants={**self.constants, "taps": turned})
 
     def turn(self, rows: int) -> None:
-        """Let the first row that it reads meet row ``rows`` of its taps."""
+        """Let row ``rows`` of the taps meet the first row that the layer reads."""
         if not self.turns:
             self.offsets["taps"] = rows * TapRow.of(self.layer.kernel.extents).words
         elif self.turns[rows] is not self.constants["taps"]:
@@ -83,10 +86,10 @@ class LayerRun:
 
 @frozen
 class TileNest:
-    """A nest as an intrinsic, its serial loops inside those of the tiles, and what it loads.
+    """A nest as an intrinsic, with its serial loops inside those of the tiles.
 
-    parts: constants that each iteration loads a part of.  whole: those that it reads of all that
-    was loaded.  reads: all buffers.
+    parts: constants of which each iteration loads a part.  whole: constants of which it reads all
+    that was loaded.  reads: the names of all its buffers.
     """
 
     match: Match
@@ -99,7 +102,9 @@ class TileNest:
     def of(
         nest: Nest, tiles: Sequence[Loop], parts: Set[str], whole: Set[str], lanes: int
     ) -> "TileNest":
-        """Match ``nest``, whose first loops are ``tiles``.  parts, whole: of the layer."""
+        """Match ``nest``, whose first loops are ``tiles``.  parts, whole: the layer's constants of
+        each kind.
+        """
         inside = nest.loops[len(tiles) :]
         serial = tuple(loop for loop in inside if loop.kind is LoopKind.SERIAL)
         names = frozenset(ref.buffer.name for ref in nest.refs)
@@ -110,7 +115,7 @@ class TileNest:
 
 
 def turned_words(kernel: Kernel) -> int:
-    """Words of TAP of a block of channels whose rows of taps may begin with any of them."""
+    """Words of TAP for the taps of a block of channels that may begin with any of their rows."""
     rows, row = kernel.extents["ky"], TapRow.of(kernel.extents).words
     return -(-(2 * rows - 1) * row // TAP_GROUP) * TAP_GROUP
 

@@ -20,7 +20,7 @@ Blocks = range
 """Some channel blocks of a tensor, which a layer reads."""
 
 Read = tuple[str, Blocks, Region]
-"""A tensor, the blocks that a layer knows of, and how many blocks, rows and columns it reads."""
+"""A tensor, the blocks of it that may be read, and how many blocks, rows and columns are read."""
 
 NOTHING: Region = (0, 0, 0)
 
@@ -38,7 +38,7 @@ def makers_of(layers: Sequence[LoweredLayer], number: int, x: Activation) -> lis
 
 
 def blocks_of(x: Activation) -> Blocks:
-    """The blocks of its tensor that are a part's."""
+    """The blocks of a tensor that its part ``x`` has."""
     return range(x.first_block, x.first_block + x.blocks)
 
 
@@ -65,16 +65,16 @@ def least_reads(layer: LoweredLayer, inside: Mapping[str, int]) -> Iterator[Read
             if not any(ref.indices[0].coefficient(name) for name in fewer):
                 low, high = ref.indices[0].limits(extents)
                 view = range(low, high + 1) if high + 1 - low == blocks else view
-            # At worst, all that the layer reads of the halo is among this.
+            # At worst, these rows and columns have all of the halo that the layer reads.
             rows -= _beyond(ref.indices[1], nest.extents, x.halo[0], x.full_size[0])
             columns -= _beyond(ref.indices[2], nest.extents, x.halo[1], x.full_size[1])
             yield x.name, view, (blocks, max(1, rows), max(1, columns))
 
 
 def _stored(x: Activation, ref: Ref, all_of: Mapping[str, int], extents: Mapping[str, int]) -> Read:
-    """The part of its weights, which are rows, that the iterations ``extents`` of a layer read.
+    """The part of ``x``, whose rows are a layer's weights, that its iterations ``extents`` read.
 
-    Of each block, a word has as many pixels as a block has lanes; the last one perhaps fewer.
+    A word of WGT has as many pixels of a block as the block has lanes; the last word perhaps fewer.
     """
     words, blocks = (different(index, extents) for index in ref.indices[:2])
     height, width = x.full_size
@@ -84,7 +84,7 @@ def _stored(x: Activation, ref: Ref, all_of: Mapping[str, int], extents: Mapping
 
 
 def different(index: Linear, extents: Mapping[str, int]) -> int:
-    """Values of an index; with a stride there are gaps between them."""
+    """Number of values of an index; with a stride there are gaps between them."""
     values = {0}
     for atom, factor in index.terms.items():
         assert isinstance(atom, Variable)
@@ -93,6 +93,6 @@ def different(index: Linear, extents: Mapping[str, int]) -> int:
 
 
 def _beyond(index: Linear, extents: Mapping[str, int], halo: int, size: int) -> int:
-    """Rows or columns of the halo that all of a layer reads."""
+    """Rows or columns of the halo that a layer reads in all its iterations."""
     low, high = index.limits(extents)
     return max(0, halo - low) + max(0, high - (halo + size - 1))

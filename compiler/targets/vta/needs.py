@@ -1,4 +1,10 @@
-"""The least of each layer that must be done before another can begin, whatever the plan."""
+"""The least of each layer that must be done before another can begin, whatever the plan.
+
+``_trace`` begins with some iterations of a layer, and follows what they read back to the first
+layer.  It counts with regions: so many blocks, rows and columns of a tensor, wherever they are.
+Where other layers may have made a part of what is read, it counts as if they had made all they can,
+so the figures hold for every plan.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
@@ -35,15 +41,17 @@ TILE = {"c": 1, "k": 1, "ky": 1, "kx": 1}
 """All products with one tile of a layer's weights."""
 
 Wanted = tuple[tuple[Blocks, Region], ...]
-"""Parts of a tensor that are wanted, and of each how many blocks, rows and columns."""
+"""Parts of a tensor that are read, and how many blocks, rows and columns of each."""
 
 
 @frozen
 class Needs:
-    """Sources of some part of each layer's result.
+    """The share of every layer's result that some part of each layer is computed from.
 
-    parts: float64[layers, layers], the part of each layer's result, 0 to 1.
-    wholly: bool of that shape; whether all its channels are wanted, and so all its weights.
+    parts: float64[layers, layers], 0 to 1; ``parts[n, m]`` is the share of layer ``m``'s result
+    that layer ``n`` needs.
+    wholly: bool of that shape; whether layer ``n`` needs all channels of it, and so all weights of
+    layer ``m``.
     """
 
     parts: NDArray[np.float64]
@@ -51,8 +59,8 @@ class Needs:
 
 
 def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
-    """Needs of the first products of each layer, of all products with one tile of its weights, and
-    of all of it.
+    """Needs of three parts of each layer: its first products, all products with one tile of its
+    weights, and all of it.
     """
     steps = _Steps(layers)
     made_by: dict[str, list[int]] = {}
@@ -71,7 +79,7 @@ def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
             for other, every in _trace(steps, made_by, number, inside, found):
                 if other in joined:
                     _add(found, number, block if every else pixel, [other])
-            # Of a tensor that several layers make, any may come first.
+            # Any of the layers that make a tensor may come first.
             for x, makers in several:
                 every = _reads_all_pixels(layers[number], inside, x)
                 _add(found, number, block if every else pixel, makers)
@@ -86,7 +94,7 @@ def needs(layers: Sequence[LoweredLayer]) -> tuple[Needs, Needs, Needs]:
 
 
 def _add(found: Needs, number: int, least: Needs, others: list[int]) -> None:
-    """Let layer ``number`` need what each of some others does."""
+    """Let layer ``number`` need at least what all ``others`` need."""
     found.parts[number] = np.maximum(found.parts[number], least.parts[others].min(0))
     found.wholly[number] |= least.wholly[others].all(0)
 
@@ -112,7 +120,8 @@ def _reads_all_pixels(layer: LoweredLayer, inside: Mapping[str, int], x: Activat
 class _Step:
     """The least of its result that a layer makes for others.
 
-    part: of the result, 0 to 1.  wholly: all its channels.  is_plane: all pixels of a block.
+    part: its share of the result, 0 to 1.  wholly: whether it has all channels.  is_plane: whether
+    it has all pixels of a block.
     reads: what the layer reads for it.
     """
 
@@ -123,7 +132,7 @@ class _Step:
 
 
 class _Steps:
-    """Steps from layers to what they read; most are taken again and again."""
+    """Steps from layers to what they read.  Most are taken again and again, so they are kept."""
 
     def __init__(self, layers: Sequence[LoweredLayer]) -> None:
         self.layers = layers
@@ -131,7 +140,7 @@ class _Steps:
         self._known: dict[tuple[int, Wanted], _Step | None] = {}
 
     def of(self, number: int, wanted: Wanted) -> _Step | None:
-        """The step of a layer of whose result this is wanted; None if others may make all of it."""
+        """The step of a layer whose result is read so; None if others may make all that is read."""
         key = number, wanted
         if key not in self._known:
             self._known[key] = self._step(number, wanted)
@@ -160,10 +169,13 @@ def _trace(
     inside: Mapping[str, int],
     found: Needs,
 ) -> list[tuple[int, bool]]:
-    """Follow what the iterations ``inside`` of layer ``start`` read back to the first layer.
+    """Follow what the iterations ``inside`` of layer ``start`` read, back to the first layer.
 
-    made_by: the layers that make each activation, or parts of it.
-    Returns the layers that make some of it, and whether of each all pixels of a block.
+    made_by: for each tensor, the layers that make it or parts of it.  found: gets what layer
+    ``start`` needs.
+
+    Returns the layers that make some of what is read, and for each whether all pixels of a block
+    are.
     """
     made = list[tuple[int, bool]]()
     wanted: dict[str, dict[Blocks, Region]] = {}
@@ -177,7 +189,7 @@ def _trace(
                 for maker in made_by.get(name, ()):
                     if maker < reader:
                         heappush(ahead, -maker)
-            # Two readers may read other places: what both read is at least the larger.
+            # Two readers may read different places, and read at least the larger region together.
             views[view] = max(views.get(view, NOTHING), region, key=prod)
 
     note(list(least_reads(steps.layers[start], inside)), start)
@@ -193,20 +205,20 @@ def _trace(
 
 
 def _size(x: Activation) -> int:
-    """Pixels, block by block."""
+    """Pixels of all blocks."""
     return x.blocks * x.height * x.width
 
 
 def _made(output: Activation, wanted: Wanted) -> Region:
-    """The least part that a layer makes of what is wanted of its output's tensor."""
+    """The least region that a layer must make where ``wanted`` is read of its output's tensor."""
     mine = blocks_of(output)
     parts = list[tuple[Blocks, Region]]()
     for view, (blocks, rows, columns) in wanted:
-        # At worst, those of the view that another layer makes come first.
+        # At worst, blocks of the view that other layers make are the ones that are read.
         blocks = min(blocks, len(view)) - len(view) + common(view, mine)
         if blocks <= 0:
             continue
-        # At worst, all pixels of other parts come first.
+        # At worst, pixels that other layers make are the ones that are read.
         rows -= output.full_size[0] - output.height
         columns -= output.full_size[1] - output.width
         if min(rows, columns) <= 0:
@@ -217,8 +229,8 @@ def _made(output: Activation, wanted: Wanted) -> Region:
 
 
 def _together(parts: Sequence[tuple[Blocks, Region]]) -> Region:
-    """The least that several parts of a tensor have side by side: blocks of each that are in none
-    before, and the rows and columns that all have.
+    """The least that several parts of a tensor are together: blocks of each that none before it
+    has, and rows and columns that all of them have.
     """
     blocks, end = 0, 0
     for view, (count, _, _) in sorted(parts, key=lambda part: (part[0].start, part[0].stop)):

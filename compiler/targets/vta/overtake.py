@@ -1,7 +1,7 @@
-"""LOADs put before one that waits, in programs that LOAD sets the pace of.
+"""LOADs put before one that waits, in programs whose pace LOAD sets.
 
-LOAD takes its instructions in order.  So while one waits for a STORE, as for a key that is then a
-weight, the bus rests, although others behind it need nothing any more.
+LOAD takes its instructions in order.  While one waits for a STORE, as for a new key that is then a
+weight, the bus rests, although LOADs behind it could go on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ def overtaken(
     before: Sequence[frozenset[int]],
     expected: Sequence[tuple[int, int]],
 ) -> Iterator[list[int]]:
-    """Other orders of ``program``, in which one LOAD comes before another that waits, those
-    of the longest waits first; they may be no faster.
+    """Other orders of ``program``, in each of which one LOAD comes before another that waits.
 
-    before: of each instruction, those that it depends on; that order keeps all.  expected:
-    predicted cycles of each.
+    Those for the longest waits come first.  They may be no faster, and keep all dependences.
+
+    before: for each instruction, those that it depends on.  expected: predicted cycles of each.
     """
     loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
     waits = [
@@ -47,7 +47,7 @@ def overtaken(
 
 
 def _needed(last: int, first: int, before: Sequence[frozenset[int]]) -> set[int]:
-    """``last``, and what it depends on from ``first`` on."""
+    """Instruction ``last``, and all from ``first`` on that it depends on."""
     found = {last}
     for index in range(last, first - 1, -1):
         if index in found:
@@ -58,10 +58,12 @@ def _needed(last: int, first: int, before: Sequence[frozenset[int]]) -> set[int]
 def exchanged(
     program: Sequence[Instruction], before: Sequence[frozenset[int]], number: int
 ) -> Iterator[list[int]]:
-    """Other orders of ``program``, in which its LOAD ``number`` comes behind the next one, or that
-    one before it: their data may then be there when it is needed, or find less in its way.
+    """Other orders of ``program``, in which its LOAD ``number`` and the next one change places.
 
-    before: of each instruction, those that it depends on; all orders keep all.
+    Either goes to the place of the other: the data may then be there when they are needed, or find
+    less in their way.  They keep all dependences.
+
+    before: for each instruction, those that it depends on.
     """
     loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
     if number + 1 >= len(loads):
@@ -78,10 +80,12 @@ def exchanged(
 def hastened(
     program: Sequence[Instruction], before: Sequence[frozenset[int]], lead: int
 ) -> list[int]:
-    """Another order of ``program``, in which LOADs come earlier by ``lead`` instructions, as far as
-    what they depend on does; so no full queue of another unit holds them up.
+    """Another order of ``program``, in which LOADs come up to ``lead`` instructions earlier.
 
-    before: of each instruction, those that it depends on; that order keeps all.
+    None comes before another LOAD, or before what it depends on.  LOADs are then not held up by the
+    full queue of another unit.
+
+    before: for each instruction, those that it depends on.
     """
     order: list[int] = []
     for index, each in enumerate(program):

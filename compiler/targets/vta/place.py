@@ -130,12 +130,12 @@ def _spread(
 
 @lru_cache
 def _latest(config: HardwareConfig, placing: Placing, both_ends: bool) -> deque[Placed]:
-    """What was placed last, as far as nothing was packed: plans of one network begin alike."""
+    """The latest placements, as far as nothing was packed: plans of one network begin alike."""
     return deque(maxlen=REMEMBERED)
 
 
 def _begun(items: Sequence[Item], latest: Sequence[Placed]) -> Sequence[int]:
-    """The first words of the most of ``items`` that were the first ones before."""
+    """First words of the longest beginning of ``items`` that was placed before."""
     found: Sequence[int] = ()
     for before, starts in latest:
         most = min(len(starts), len(items))

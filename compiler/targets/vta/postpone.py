@@ -1,9 +1,8 @@
-"""LOADs that hold up others for which the matrix core waits, or it and the vector unit, moved
-behind those.
+"""LOADs moved behind others that the matrix core, or it and the vector unit, waits for.
 
 The order of the program has each LOAD start as soon as it can.  Weights that are needed much later
-may therefore come just before what an idle matrix core waits for, and also slow down the STORE that
-has to come before that.  Or they come while there is no room yet for a table that is needed next.
+may therefore come just before what an idle matrix core waits for, and slow down the STORE that has
+to come before that.  Or they come while there is no room yet for a table that is needed next.
 """
 
 from collections.abc import Sequence, Set
@@ -30,10 +29,11 @@ def postponed(
     expected: Sequence[tuple[int, int]],
     units: Set[Unit] = frozenset({Unit.GEMM}),
 ) -> list[int]:
-    """Another order of ``program``, in which some LOADs come later; it may be no faster.
+    """Another order of ``program``, in which some LOADs come later.  It may be no faster.
 
-    before: for each instruction, those that it depends on; the other order keeps all of these.
-    expected: predicted cycles of each.  units: those that wait, all of them.
+    before: for each instruction, those that it depends on; the order keeps these dependences.
+    expected: predicted cycles of each.
+    units: LOADs move where all of these wait.
     """
     first = first_use(before)
     loads = [index for index, each in enumerate(program) if each.unit is Unit.LOAD]
@@ -71,7 +71,9 @@ def first_use(before: Sequence[frozenset[int]]) -> list[int]:
 
 
 def moved(count: int, behind: dict[int, int]) -> list[int]:
-    """The numbers to ``count``, those of ``behind`` each after another one."""
+    """The numbers below ``count`` in order, but each number in ``behind`` right after the one that
+    it is mapped to.
+    """
     following: dict[int, list[int]] = {}
     for index in sorted(behind):
         following.setdefault(behind[index], []).append(index)

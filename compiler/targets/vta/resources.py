@@ -1,5 +1,5 @@
-"""Resources that units share while instructions get their estimated starts one after the other:
-banks of ACC and ACT, and DRAM.
+"""Banks of ACC and ACT, and DRAM: what units share while instructions get estimated starts, one
+after the other.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from .cost import Cost
 __all__ = ["AccBanks", "ActBanks", "DramWork", "first_fetch"]
 
 INTERRUPTED = 64
-"""Estimate: cycles of a transfer into which all instructions that are due to be fetched fall; they
-may fall into the pauses between shorter ones.
+"""Estimate: a transfer of so many cycles lets in all instructions that are due to be fetched; some
+of them may fit into the pauses between shorter transfers.
 """
 
 
@@ -30,9 +30,11 @@ class AccBanks:
             if tile is not None:
                 self._members.setdefault(tile, []).append(index)
         self._around: dict[int, list[int]] = {}
-        """The tiles whose instructions come before and after an instruction, or are the same."""
+        """The tiles that an instruction belongs to, or stands in the middle of."""
         self._open = dict.fromkeys(self._members, 0)
-        """Dependences of a tile, and of what comes in between, that have no start yet."""
+        """How many dependences of a tile, and of the instructions in the middle of it, have no
+        start yet.
+        """
         for tile, members in self._members.items():
             for index in range(members[0], members[-1] + 1):
                 self._around.setdefault(index, []).append(tile)
@@ -40,20 +42,20 @@ class AccBanks:
         self._left = {tile: len(members) for tile, members in self._members.items()}
         self._bank: dict[int, int] = {}
         self._old: dict[int, set[int]] = {}
-        """The instructions of the tile that was in the bank of a tile before."""
+        """For each tile, the instructions of the tile that was in its bank before."""
         self._first = {
             index
             for members in self._members.values()
             for index in members
             if before[index].isdisjoint(members)
         }
-        """Instructions that depend on none of their tile."""
+        """Instructions that depend on no other of their tile."""
         self._free: list[tuple[int, int, int | None]] = [(0, n, None) for n in range(banks)]
-        """Banks without a tile: since when, number, the tile before."""
+        """Banks without a tile: since when, their number, and the tile before."""
         self._until: list[dict[Unit, int]] = [{} for _ in range(banks)]
 
     def free_at(self, index: int, unit: Unit) -> int | None:
-        """When the bank of its tile is free for ``index``; None when there is none yet."""
+        """When the bank of its tile is free for ``index``; None when the tile has none yet."""
         tile = self._tiles[index]
         if tile is None:
             return 0
@@ -67,8 +69,8 @@ class AccBanks:
         )
 
     def take(self, index: int, unit: Unit, end: int) -> tuple[int, set[int]]:
-        """The bank in which ``index`` works until ``end``; what was there before, unless ``index``
-        comes after others of its tile.
+        """The bank in which instruction ``index`` works until ``end``, and the instructions of the
+        tile before in that bank, if ``index`` depends on no other of its tile.
         """
         tile = self._tiles[index]
         if tile is None:
@@ -87,7 +89,7 @@ class AccBanks:
         return bank, old
 
     def started(self, index: int, later: int) -> None:
-        """``index``, which ``later`` depends on, has its start."""
+        """Instruction ``index``, which ``later`` depends on, has got its start."""
         for tile in self._around.get(later, ()):
             if index < self._members[tile][0]:
                 self._open[tile] -= 1
@@ -99,7 +101,7 @@ def first_fetch(config: HardwareConfig) -> int:
 
 
 class DramWork:
-    """Until when DRAM has work, which it shares between instructions, in their order."""
+    """The time until which DRAM has work, which instructions share in their order."""
 
     def __init__(self, config: HardwareConfig) -> None:
         self._turn = 2 * config.dram.turnaround_cycles
@@ -107,17 +109,17 @@ class DramWork:
         # FETCH runs ahead of the units, as far as their queues allow.
         self._until = first_fetch(config) + config.queue_depth * self._fetch
         self._owed = 0
-        """Cycles for instructions that are to be fetched."""
+        """Cycles that DRAM still needs for instructions that are due to be fetched."""
         self._bursts: dict[Unit, tuple[int, float]] = {}
-        """Until when the last instruction of LOAD and of STORE works, and its bursts."""
+        """For LOAD and for STORE, the end of the last instruction, and its bursts."""
 
     def take(self, unit: Unit, start: int, cost: Cost) -> int:
-        """Cycles by which others' work delays an instruction that starts in ``start``."""
+        """Cycles by which the work of others delays an instruction that starts at ``start``."""
         self._owed += self._fetch
         if not cost.moved:
             return 0
         begin = max(self._until, start)
-        # While DRAM had nothing else to do it read instructions.
+        # DRAM read instructions while it had nothing else to do.
         idle = begin - self._until - (cost.total - cost.moved)
         owed = max(0, self._owed - max(0, idle))
         work = cost.moved + owed * min(cost.moved, INTERRUPTED) // INTERRUPTED
@@ -131,7 +133,7 @@ class DramWork:
 
 
 class ActBanks:
-    """Until when each unit holds each bank of ACT, for reading and for writing."""
+    """The time until which each unit holds each bank of ACT, for reading and for writing."""
 
     def __init__(self, program: Sequence[Instruction]) -> None:
         self._units = [instruction.unit for instruction in program]
@@ -141,19 +143,19 @@ class ActBanks:
         }
         until |= {("act_write_banks", bank): {} for kind, bank in until}
         self._held = [[until[bank] for bank in banks] for banks in banks_of]
-        """Until when each unit holds each of the banks of an instruction."""
+        """For each bank that an instruction needs, until when each unit holds it."""
         self._written = [
             [until["act_write_banks", bank] for kind, bank in banks if kind == "act_read_banks"]
             if unit is Unit.VECTOR
             else []
             for unit, banks in zip(self._units, banks_of, strict=True)
         ]
-        """The same of the banks that a VECTOR reads, for writing."""
+        """For each bank that a VECTOR reads, until when each unit writes it."""
 
     def free_at(self, index: int) -> int:
         """The first cycle in which no other unit holds a bank of instruction ``index``.
 
-        Nor, if it is a VECTOR, an earlier one writes a bank that it reads.
+        If it is a VECTOR, no earlier one may be writing a bank that it reads, either.
         """
         own = self._units[index]
         found = 0

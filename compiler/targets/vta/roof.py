@@ -30,9 +30,8 @@ Cycles = NDArray[np.float64]
 
 @frozen
 class Roof:
-    """gemm, vector: cycles in which these units work.  dram: in which DRAM moves what it must.
-
-    chain: of the longest chain of work and weights that wait for each other.
+    """gemm, vector: cycles in which these units work.  dram: cycles in which it moves what it must.
+    chain: cycles of the longest chain of work and weights that wait for each other.
     """
 
     gemm: int
@@ -75,7 +74,7 @@ def _blocks(x: Activation, read: Mapping[str, frozenset[int]]) -> int:
 
 
 def _size(x: Activation, blocks: int, config: HardwareConfig) -> int:
-    """Bytes of all pixels of some blocks; of an image none: not every pixel need be read."""
+    """Bytes of all pixels of ``blocks`` blocks; 0 for an image: not every pixel need be read."""
     pixels = 0 if x.image else blocks * x.height * x.width
     return pixels * config.word_bytes(Memory.ACT)
 
@@ -84,11 +83,16 @@ class _Chain:
     """The earliest beginning and end of each layer, if each waits only for what it is computed
     from.
 
-    tiles: the earliest end of all products with one tile of its weights.
-    busy: float64[2, layers], cycles of the units.  distinct: words of WGT a layer that are
-    not in another one before.  bytes, word, moved: of one in DRAM, cycles in which it moves that,
-    and all of them.  comes_first: float64[layers, layers], 1 where the second layer comes after the
-    first one began.
+    begins, ends: of each layer.  tiles: the earliest end of all products with one tile of its
+    weights.
+
+    busy: float64[2, layers], cycles of GEMM and VECTOR.
+    distinct: words of WGT of each layer that are not in one before.  bytes, word: the size of one
+    of them in DRAM, and the cycles that DRAM takes for it.  moved: the cycles for all.
+    first, tile, whole: needs of each layer's first products, of a tile of its weights, of all.
+    comes_first: float64[layers, layers]; ``[n, m]`` is 1 where layer ``m`` comes after layer ``n``
+    began.
+    some, all_weights: as of ``follows``.
     """
 
     def __init__(self, layers: Sequence[LoweredLayer], config: HardwareConfig) -> None:
@@ -113,7 +117,7 @@ class _Chain:
         self.begins, self.tiles, self.ends = (np.zeros(len(layers)) for _ in range(3))
 
     def length(self) -> int:
-        """Cycles to the last end."""
+        """Cycles until the last end."""
         for number in range(len(self.distinct)):
             if number % TOGETHER == 0:
                 some = slice(number, number + TOGETHER)
@@ -131,9 +135,9 @@ class _Chain:
         return int(max(self.ends.max(initial=0), come, self.behind().max(initial=0)))
 
     def behind(self) -> Cycles:
-        """When all can be done that comes after the beginning of each layer: float64[layers].
+        """The earliest end of all that comes after the beginning of each layer: float64[layers].
 
-        Of the weights of what comes after it, WGT holds no more before than it is deep.
+        WGT may hold weights of it before, but no more than it is deep.
         """
         work = (self.busy @ self.comes_first.T).max(0)
         moved = self.comes_first @ self.moved
@@ -141,11 +145,11 @@ class _Chain:
         return self.begins + np.maximum(work, moved - held)
 
     def work(self, need: Needs, some: slice) -> Cycles:
-        """Cycles of what ``need`` says of each of some layers that comes after another one began,
-        of the busier unit: float64[some, layers].
+        """Cycles of the busier unit for work that layers ``some`` need, as ``need`` says, and that
+        comes after each layer began: float64[some, layers].
 
-        Those of many layers are one product of matrices, which takes a fraction of the time.  None
-        needs a layer behind it.
+        The work of many layers is one product of matrices, which takes a fraction of the time.  No
+        layer needs one behind it, so those are left out.
         """
         before = slice(some.stop)
         shares, comes_first = need.parts[some, before], self.comes_first[before, before]
@@ -153,8 +157,8 @@ class _Chain:
         return np.maximum(*each)
 
     def moved_after(self, some: slice) -> Cycles:
-        """Cycles in which DRAM moves weights that all come after the end of a layer and up to one
-        of ``some``: float64[layers, some].
+        """Cycles in which DRAM moves weights that are used between the end of each layer and one of
+        ``some``, if all of them are used after that end: float64[layers, some].
         """
         before = slice(some.stop)
         between = self.some[before, some].astype(float)
@@ -162,10 +166,10 @@ class _Chain:
         return self.all_weights[:, before] @ (between * self.moved[before, None])
 
     def after(self, need: Needs, number: int, behind: Cycles) -> float:
-        """When the units can have done what ``need`` says of a layer, and its weights have come.
+        """The earliest end of what ``need`` says of layer ``number``, with its weights there.
 
-        behind: the layer's row of ``work``.
-        Of two layers, work of the second that the first is needed for comes after the first began.
+        behind: the layer's row of ``work``.  It is added to the beginning of each layer, since that
+        work cannot begin earlier.
         """
         share = need.parts[number]
         before = np.flatnonzero(share)
@@ -177,10 +181,10 @@ class _Chain:
         return max(work.sum(1).max(), chains[before].max(), self.come(whole))
 
     def come(self, some: NDArray[np.intp]) -> float:
-        """When all weights of some layers can have come.
+        """The earliest time at which all weights of layers ``some`` can have come.
 
-        Before the first time that one of their tiles has been multiplied for the last time, none
-        may leave WGT, which holds no more of them than it is deep.
+        Until a layer can be done with one of its tiles (``tiles``), none of its weights may leave
+        WGT, which holds no more of them than it is deep.
         """
         latest = some[np.argsort(-self.tiles[some], kind="stable")]
         moved = np.cumsum(self.moved[latest])
@@ -188,7 +192,8 @@ class _Chain:
         return max(moved.max(initial=0), (self.tiles[latest] + moved - held).max(initial=0))
 
     def last(self, number: int, moved: Cycles) -> float:
-        """When weights can have come that its last results need after the end of another layer.
+        """The earliest time at which the weights can have come that the last results of layer
+        ``number`` need after the ends of other layers.
 
         moved: the layer's column of ``moved_after``.
         """

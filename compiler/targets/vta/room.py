@@ -16,7 +16,7 @@ class Room(Protocol):
         """Free words while layers ``first`` to ``last`` run."""
 
     def each(self, first: int, end: int) -> tuple[int, ...]:
-        """``of`` layer ``first`` to each one before ``end``."""
+        """``of`` layers ``first`` to ``last``, for each ``last`` before ``end``."""
 
 
 class Rooms:
@@ -46,11 +46,11 @@ class Rooms:
 
 
 class Beside:
-    """Another room less activations that come on chip, and with those that go."""
+    """The room of another choice, with more or fewer activations on chip."""
 
     def __init__(self, base: Room, moved: Sequence[Item], gone: Collection[str]) -> None:
-        """``gone``: names of activations that are not on chip, those of ``moved`` that go among
-        them.
+        """moved: activations that come on chip or go.  gone: names of those that are not on chip
+        then.
         """
         self._base = base
         self._changes = [

@@ -48,14 +48,17 @@ class Run:
 
 @frozen
 class RowRing:
-    """Row ``r`` is in row ``r % depth`` of the buffer; if that is below ``mirror``, in row
-    ``r % depth + depth`` too, so that what a strip reads is never cut in two.
+    """A buffer of ``depth`` rows, used again and again, and some rows more.
 
-    producers: the layers that make it, or each a part of its blocks; none when it is loaded from
-    DRAM.
+    Row ``r`` is in row ``r % depth`` of the buffer.  If that is below ``mirror``, the row is also
+    ``depth`` rows further, so that what a strip reads is never cut in two.
+
+    producers: the layers that make the activation, or each a part of its blocks; none when it is
+    loaded from DRAM.
     stored: whether it is stored to DRAM too.  kept: whether all of it stays on chip.
-    turned: whether each strip of its one reader reads all of the buffer, in the order in which its
-    rows are stored: so none is stored twice, and the taps of the reader are turned instead.
+    turned: whether the buffer has only the rows that a strip of its one reader reads.  The reader
+    takes them in the order in which they are stored, and its taps turn instead: their first row is
+    the one for the row that is stored first.  No row is stored twice then.
     """
 
     activation: Activation
@@ -105,7 +108,7 @@ class RowRing:
 
 
 def mirror_rows(readers: tuple[Reader, ...], depth: int) -> int:
-    """Rows stored twice, so that every strip of ``readers`` finds its rows together."""
+    """Rows stored twice, so that every strip of ``readers`` finds its rows side by side."""
     ends = (
         reader.start(strip) % depth + reader.length
         for reader in readers
@@ -116,8 +119,8 @@ def mirror_rows(readers: tuple[Reader, ...], depth: int) -> int:
 
 @frozen
 class Piece:
-    """``count`` rows of a strip from its row ``start`` on, in a buffer in which row 0 of the strip
-    would be at word ``base``.
+    """``count`` rows of a strip, from its row ``start`` on.  Row 0 of the strip would be at word
+    ``base`` of the buffer.
     """
 
     start: int
@@ -156,9 +159,10 @@ class RowBuffer:
         return reader
 
     def frame(self, first: int) -> Frame:
-        """How pieces from row ``first`` of a result on, its halo not counted, lie; without a word.
+        """How pieces from row ``first`` of a result on lie, its halo not counted; their word is
+        left open.
 
-        The whole, when all of it stays.
+        If all of the result stays on chip, how all of it lies.
         """
         _, rows, columns = self.ring.shape
         row = first + self.ring.activation.halo[0]
@@ -193,7 +197,7 @@ class RowBuffer:
             row += size
 
     def fill(self, first: int, count: int) -> Iterator[tuple[Load, Frame]]:
-        """Give whole rows the value of the halo; and how they lie."""
+        """LOADs that give whole rows the value of the halo, and how these rows lie."""
         if not self.ring.kept:
             _, rows, columns = self.ring.shape
             for run in self.ring.runs(first, count):
@@ -203,7 +207,9 @@ class RowBuffer:
                     yield load, frame
 
     def sides(self) -> Iterator[tuple[Load, Frame]]:
-        """Give the columns of the halo their value, in all rows; and how they lie, at first."""
+        """LOADs that give the columns of the halo their value, in all rows, and how they lie at
+        first.
+        """
         x, (_, rows, columns) = self.ring.activation, self.ring.shape
         left, right = x.halo[1], x.halo[3]
         frame = Frame(self.place, columns, rows * columns, halo_of=x.name)

@@ -1,6 +1,4 @@
-"""Schedules of layers that do not fit in a scratchpad as a whole: tiles whose part of everything
-fits.
-"""
+"""Schedules of layers that do not fit in a scratchpad as a whole: tiles whose data all fit."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -37,8 +35,8 @@ OUTER = (("y", "x", "c"), ("c", "y", "x"))
 """Orders of the loops over tiles: inputs stay for all channels, or weights for all places."""
 
 CRAMPED = 1.5
-"""A factor of the cycles of a layer's fastest tile.  Where no tile within that fits in ACT, sums
-may have more parts than WGT requires.
+"""If no tile that takes at most so many times the cycles of a layer's fastest tile fits in ACT,
+sums may have more parts than WGT requires.
 """
 
 
@@ -82,8 +80,9 @@ def stream_tiles(
     those before.
 
     late: of the activations, inputs that the layer before makes, and an output that the next layer
-    reads: nothing runs while their first, or last, tile is moved.
-    Raises DoesNotFitError when sums or constants of none fit.
+    reads.  Nothing else runs while their first, or last, tile is moved.
+
+    Raises DoesNotFitError when the sums or constants of no tile fit.
     """
     refs = kernel.refs
     uneven, far = _uneven(kernel, activations), kernel.is_far
@@ -119,7 +118,7 @@ def _fastest(tile: Tile) -> tuple[int, int]:
 
 
 def _in_parts(kernel: Kernel, sizes: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
-    """Tiles with the fewest parts but one, for those of ``sizes`` whose sums have one part.
+    """Tiles with the fewest parts above one, for those of ``sizes`` whose sums have one part.
 
     A buffer then need not hold the inputs of all channels, although WGT has room for their weights.
     """
@@ -130,9 +129,10 @@ def _in_parts(kernel: Kernel, sizes: Iterable[Mapping[str, int]]) -> Iterator[di
 
 
 def best_tile(kernel: Kernel, tiles: Sequence[Tile], act_words: int, price: float = 0.0) -> Tile:
-    """The cheapest of ``stream_tiles`` that fits in ``act_words``; ``price`` of a cycle of DRAM.
+    """The cheapest of ``stream_tiles`` that fits in ``act_words``.  price: what each cycle of DRAM
+    adds.
 
-    Raises TileError when none does.
+    Raises TileError when none fits.
     """
     fitting = [tile for tile in tiles if tile.words <= act_words]
     if fitting:
@@ -160,9 +160,9 @@ def streamed_layer(
 
 
 def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
-    """True if of two activations that one address walks over only one is streamed.
+    """True if one address walks over two activations of which only one is streamed.
 
-    Then their blocks are not equally far apart, and their rows only if they are whole.
+    Their blocks are then not equally far apart, and their rows only if they are whole.
     """
     for nest in kernel.nests:
         if isinstance(nest.value, Total):
@@ -176,7 +176,7 @@ def _uneven(kernel: Kernel, streamed: Mapping[str, Activation]) -> bool:
 
 
 def _parted(kernel: Kernel) -> tuple[str, ...]:
-    """``PARAMETERS``, when the layer has some for each channel block, and tiles of some blocks."""
+    """``PARAMETERS``, when each channel block of the layer has some, and tiles have some blocks."""
     bias = kernel.refs.get("bias")
     return PARAMETERS if bias and bias.buffer.shape[0] > 1 and not kernel.by_rows else ()
 
@@ -186,7 +186,8 @@ def _sizes(
 ) -> Iterator[dict[str, int]]:
     """Every tile whose sums fit in a bank of ACC, and its constants in half of their memory.
 
-    In all of it, when not even those of one window fit in half.
+    If not even the constants of one window fit in half, they may take all of it.
+
     Raises DoesNotFitError when they do not fit at all.
     """
     extents = kernel.extents
@@ -219,9 +220,9 @@ def _sizes(
 def _parts_held(
     kernel: Kernel, activations: Mapping[str, Activation], sizes: Mapping[str, int]
 ) -> list[int]:
-    """Iterations of k whose inputs may be in a buffer at a time, if not all need to.
+    """Numbers of iterations of k whose inputs a buffer may hold, if it need not hold all.
 
-    None where a tile's sums have one part, or no streamed input has other blocks for each.
+    There are none where a tile's sums have one part, or all of them read the same blocks.
     """
     count, part = kernel.extents.get("k", 1), sizes.get("k", 1)
     read = [ref for name, ref in kernel.refs.items() if name in activations]

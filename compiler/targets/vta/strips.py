@@ -49,8 +49,8 @@ others.
 class Stripes:
     """A layer that can run strip by strip.
 
-    reads: of each activation, the first row that output row 0 reads, the rows from one output row
-    to the next, and how many each reads.
+    reads: for each activation, the first row that output row 0 reads, the rows from one output row
+    to the next, and how many rows each reads.
     """
 
     layer: LoweredLayer
@@ -61,11 +61,11 @@ class Stripes:
     part: tuple[Memory, int] | None
     """Words of WGT or TAP for one block of output channels."""
     most_pixels: int | None
-    """Pixels of a tile of as few channels as may be; None where it has no sums in ACC."""
+    """Most pixels of a tile, with as few channels as may be; None where it has no sums in ACC."""
     row_words: int
     """Words of PAR for parameters of rows that it makes."""
     turns: str | None
-    """The activation whose rows it may read in any order, since each of its taps has a word."""
+    """The activation whose rows may come in any order: the input of a layer whose taps may turn."""
 
     @property
     def output(self) -> Activation:
@@ -73,7 +73,7 @@ class Stripes:
         return self.layer.output
 
     def first_rows(self, name: str, count: int) -> int:
-        """Rows of its input ``name`` that its first ``count`` rows depend on, from the first on."""
+        """Rows of input ``name``, from the first on, that its first ``count`` rows come from."""
         first, step, length = self.reads[name]
         x = next(each for each in self.layer.inputs if each.name == name)
         return max(0, min(x.height, first + step * (count - 1) + length - x.halo[0]))
@@ -113,8 +113,10 @@ def stripes_of(layer: LoweredLayer, config: HardwareConfig) -> Stripes | None:
 
 
 def _keeps_to_rows(layer: LoweredLayer) -> bool:
-    """True if what a layer of rows computes before its result is in ACC and PAR, and its constants
-    are its own: so no other place moves with that of the result.
+    """True if a layer of rows keeps what it computes before its result in ACC and PAR, and loads
+    its own constants.
+
+    Its result is then the only thing that is elsewhere for each strip.
     """
     targets = (nest.target.buffer for nest in layer.kernel.nests)
     inside = all(each.scope is not Scope.ACT or each.name == layer.output.name for each in targets)
@@ -122,8 +124,8 @@ def _keeps_to_rows(layer: LoweredLayer) -> bool:
 
 
 def _most_pixels(kernel: Kernel, config: HardwareConfig) -> int | None:
-    """Pixels of a tile whose sums fit in a bank of ACC, and the parameters of rows in their part of
-    PAR; None where it has neither.
+    """Most pixels of a tile whose sums fit in a bank of ACC, and whose parameters of rows fit in
+    their part of PAR; None where it has neither.
     """
     if all(ref.buffer.scope is not Scope.ACC for ref in kernel.refs.values()):
         return None
@@ -152,8 +154,8 @@ def _turns(layer: LoweredLayer, reads: Mapping[str, tuple[int, int, int]]) -> st
 
 
 def _rows(ref: Ref, extents: dict[str, int]) -> tuple[int, int, int] | None:
-    """First row of output row 0, rows a step, which may be 0, and rows read; None when they move
-    otherwise.
+    """The first row that output row 0 reads, rows from one output row to the next (perhaps 0), and
+    how many each reads; None when the rows that are read move in another way.
     """
     if len(ref.indices) != 4:
         return None
@@ -191,9 +193,11 @@ def scheduled_cascade(
 def _tile(
     each: Stripes, rows: int, rings: Mapping[str, RowRing], config: HardwareConfig, grain: Grain
 ) -> dict[str, int]:
-    """The widest tile of a strip, then of the most channel blocks, whose sums fit in ACC."""
+    """The widest tile of a strip whose sums fit in ACC; of these, the one of the most channel
+    blocks.
+    """
     kernel, extents = each.layer.kernel, each.layer.kernel.extents
-    # Of a result that is wider than its loop, each iteration makes several columns.
+    # Where a result is wider than its loop, each iteration makes several columns.
     width = extents["x"]
     if each.most_pixels is not None:
         most = each.most_pixels

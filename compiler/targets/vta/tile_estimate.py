@@ -17,22 +17,26 @@ from .windows import reads_few_columns, row_step
 __all__ = ["CONSTANTS", "TILE_CYCLES", "Estimator", "Tile"]
 
 CONSTANTS = {"weights": Memory.WGT, "taps": Memory.TAP}
-"""Buffers of which a tile has only its part, and their memories."""
+"""Constants of which a tile has only its part, and their memories."""
 
 TILE_CYCLES = 32
 """Estimate: the cost of one more tile, or part of its sums or inputs, besides its moves."""
 
 BEGIN = 8
-"""Estimate: part of the time that a first tile's inputs take in which nothing else runs."""
+"""Estimate: nothing else runs in this part (one in so many) of the time that inputs of a first tile
+take.
+"""
 
 
 @frozen
 class Tile:
-    """sizes: iterations of c, y, x in a tile; of k in a part.  words: of ACT, for all buffers.
+    """A layer cut into tiles, and its estimated cost.
 
-    outer: the axes of the loops over tiles, from the outermost.  depth: tiles under way at once.
-    dram: of ``cycles``, those in which DRAM works.
-    held: iterations of k whose inputs are in a buffer at a time, some parts; 0 where all do.
+    sizes: iterations of c, y, x in a tile; of k in a part of its sums.
+    outer: the axes of the loops over tiles, the outermost first.
+    words: of ACT, for all buffers.  depth: tiles under way at once.
+    cycles: of the layer.  dram: those of them in which DRAM works.
+    held: iterations of k whose inputs are in a buffer at a time; 0 where all are.
     """
 
     sizes: Mapping[str, int]
@@ -48,10 +52,14 @@ class Tile:
 class _Moved:
     """The data of one activation that a tile of any size moves.
 
-    spans: of its block, row and column: how many there are of one iteration, and how many more
-    each further one of an axis adds.  axes: those that it moves with, also in parts of k.
-    turns: LOADs of each block, of ``row`` bytes; of an image only.
-    step: from one row to the next.  columns: that are loaded where a tile has whole rows.
+    spans: for block, row and column, how many one iteration touches, and how many more each further
+    iteration of an axis adds.
+    axes: those with which the data change, also parts of k.
+    step: from one row that is moved to the next.
+    columns: how many are loaded where a tile has whole rows.
+    image: for an image, the LOADs of each block, and the bytes of their rows.
+    is_written: whether it is the result.  is_spread: whether its pixels are apart in DRAM.
+    is_late: whether nothing else runs while the first or last tile is moved.
     """
 
     spans: tuple[tuple[int, tuple[tuple[str, int], ...]], ...]
@@ -88,7 +96,7 @@ class _Moved:
         )
 
     def shape(self, inside: Mapping[str, int]) -> list[int]:
-        """Blocks, rows and columns of a tile of so many iterations."""
+        """Blocks, rows and columns of a tile with ``inside`` iterations of each axis."""
         found = [
             one + sum(step * (inside[axis] - 1) for axis, step in steps)
             for one, steps in self.spans
@@ -98,7 +106,7 @@ class _Moved:
 
 
 class Estimator:
-    """Estimates the tiles of one layer; knows all that does not depend on their sizes.
+    """Estimates tiles of one layer; computes once whatever does not depend on their sizes.
 
     depth, late: as of ``stream_tiles``.
     """
@@ -122,8 +130,10 @@ class Estimator:
         self._rows = RowCosts(config)
 
     def tile(self, sizes: Mapping[str, int], outer: tuple[str, ...], held: int) -> Tile:
-        """Words of ACT; cycles of the busiest of matrix core, vector unit and DRAM, to finish the
-        last tile, and for each tile.  held: as of ``Tile``.
+        """The cost of tiles of ``sizes``.  held: as of ``Tile``.
+
+        Cycles are those of the busiest of matrix core, vector unit and DRAM, those to finish the
+        last tile, and what each tile costs.
         """
         extents, config, depth = self._extents, self._config, self._depth
         cut = {axis: sizes[axis] for axis in AXES} | ({"k": held} if held else {})
@@ -170,7 +180,9 @@ class Estimator:
 
 
 def _changes(outer: tuple[str, ...], tiles: Mapping[str, int], moving: Set[str]) -> int:
-    """Times that the part moved with the axes ``moving`` differs from the tile before."""
+    """How often a tile touches another part than the one before, if parts move with the axes
+    ``moving``.
+    """
     turning = [axis for axis in outer if tiles[axis] > 1]
     last = max((n for n, axis in enumerate(turning) if axis in moving), default=-1)
     return prod(tiles[axis] for axis in turning[: last + 1])

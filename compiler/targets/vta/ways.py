@@ -35,7 +35,11 @@ MOST_LAYERS, NARROW = 8, 4
 
 @frozen
 class _Options:
-    """Ways to run layers, why one cannot run alone, and the layer behind each way and its cost."""
+    """Ways to run a layer, alone or with those that follow it.
+
+    problem: why it cannot run alone, if so.  costs: for each way, the number of the layer behind
+    it, and its cost.
+    """
 
     options: list[Choice]
     problem: TileError | None
@@ -43,7 +47,7 @@ class _Options:
 
 
 class LayerWays:
-    """The ways of each choice of what is wholly on chip; remembers what it tried."""
+    """Ways to run layers, for any choice of what is wholly on chip; remembers what it tried."""
 
     def __init__(
         self,
@@ -60,11 +64,12 @@ class LayerWays:
     ) -> None:
         """``results``: names of the activations that are stored in any case.
 
-        edges: count the time in which one layer waits for the data of the one before, and a cascade
-        for constants that come again and for the rows of low images; and run channel by channel
-        what is all on chip, so that layers overlap, and layers of more taps than TAP has words.
+        edges: whether to count waits between layers: the time in which a layer waits for the data
+        of the one before, and a cascade for constants that come again and for the rows of low
+        images.  Layers that are all on chip then run channel by channel, so that they overlap, even
+        if TAP has no room for all their taps.
 
-        sizes, tiles: of cascades and of single layers, for all choosers of the same layers.
+        sizes, tiles: of cascades and of single layers, shared by all choosers of the same layers.
         look: called at each layer.
         """
         self.layers, self.items, self.config = layers, items, config
@@ -95,14 +100,16 @@ class LayerWays:
     def at(
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> tuple[list[Choice], TileError | None]:
-        """The best way of each number of layers from ``first`` on; why it cannot run alone."""
+        """The best way to run each number of layers from ``first`` on, and why ``first`` cannot run
+        alone, if so.
+        """
         found = self._tried(first, room, gone, price)
         return found.options, found.problem
 
     def costs(
         self, first: int, room: Room, gone: frozenset[str], price: float
     ) -> Sequence[tuple[int, float]]:
-        """The layer behind each of those ways, and its cost."""
+        """For each of those ways, the number of the layer behind it, and its cost."""
         return self._tried(first, room, gone, price).costs
 
     def _tried(self, first: int, room: Room, gone: frozenset[str], price: float) -> _Options:
@@ -178,7 +185,7 @@ class LayerWays:
                 yield Choice(number, 1, *whole, None, grain)
 
     def grained(self, number: int, grain: Grain) -> Grain:
-        """``grain`` as a layer that is all on chip has it: where waits count, by channels too."""
+        """``grain`` for a layer that is all on chip: by channels too, where waits count."""
         if grain == COARSE:
             return PLANES if self._waits else COARSE
         by_channels = self._waits and not grain.by_rows and self.plain(number).by_channels
@@ -189,8 +196,8 @@ class LayerWays:
         return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
 
     def sums_pixels(self, number: int) -> bool:
-        """True if a layer sums up the channels of each pixel of a row of them, as those of tokens
-        are, and half of WGT holds all its weights.
+        """True if a layer sums up the channels of each pixel of one row, as layers of tokens do,
+        and half of WGT holds all its weights.
         """
         layer = self.layers[number]
         extents, weights = layer.kernel.extents, layer.constants.get("weights")
@@ -264,7 +271,7 @@ class LayerWays:
         return self._tiles[key]
 
     def _chains(self, first: int, gone: frozenset[str]) -> Iterator[Choice]:
-        """Layer ``first`` and those that follow it, as chains, where waits between layers count."""
+        """Layer ``first`` and those that follow it as chains, if waits between layers count."""
         made: set[str] = set()
         moved = 0
         most = self._most if self._waits else 0
@@ -314,7 +321,7 @@ class LayerWays:
                 yield found
 
     def _narrow(self, first: int, last: int, gone: frozenset[str]) -> list[Sized]:
-        """Cascades whose buffers are turned for want of room, where waits between layers count."""
+        """Cascades whose buffers are turned for want of room, if waits between layers count."""
         few = self._waits and last - first < NARROW
         return self._sizes.narrow(first, last, gone) if few else []
 
@@ -334,8 +341,10 @@ class LayerWays:
                 yield min(fitting, key=lambda choice: choice.cost(price))
 
     def _blocks_of(self, first: int, count: int, gone: frozenset[str]) -> list[Blocks]:
-        """Ways to run ``count`` layers from ``first`` on some blocks at a time; two only where what
-        is between them does not fit, and the layer behind them cannot be the third.
+        """Ways to run ``count`` layers from ``first`` on some blocks at a time.
+
+        Two layers run so only where what is between them does not fit, and the layer behind them
+        cannot be the third.
         """
         last = first + count - 1
         if not self._most or last >= len(self.layers):

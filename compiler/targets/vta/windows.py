@@ -24,13 +24,13 @@ PARTS = "k.outer"
 """The loop over the parts of a tile's sums."""
 
 COLUMNS = 2
-"""The axis of columns; where a tile has all of them, a buffer has the halo's too.
-
-So two buffers of one width have one shape, whatever touches them.
+"""The axis of columns.  Where a tile has all of them, its buffer also has the halo's, so that two
+buffers of one width have one shape, whatever touches them.
 """
 
 NARROW = 2
-"""If the columns are so many times those that a layer reads, the others are not loaded with them.
+"""Where an activation has at least so many times the columns that a layer reads, only those are
+loaded.
 """
 
 ROWS = 1
@@ -42,10 +42,10 @@ class Window:
     """The part of ``activation`` that a kernel touches in one tile, and the buffer that holds it.
 
     shape: blocks, rows and columns of the buffer.
-    origin: block, row and column of the activation, the halo included, at which the buffer begins;
-    an index of the loops over tiles.
-    depth: tiles, or parts of one, under way at once.
-    turns: parts of a tile's sums that find their blocks in one buffer, if not all do.
+    origin: the block, row and column of the activation at which the buffer begins, halo included,
+    as indices of the loops over tiles.
+    depth: tiles under way at once, or parts of one.
+    turns: how many parts of a tile's sums find their blocks in one buffer, if not all do; else 1.
     step: from a row that the buffer holds to the next, where the kernel skips those between.
     """
 
@@ -58,12 +58,12 @@ class Window:
 
     @property
     def slots(self) -> int:
-        """Buffers: ``depth``, or one when all tiles touch the same part."""
+        """How many buffers there are: ``depth``, or one when all tiles touch the same part."""
         return self.depth if any(index.terms for index in self.origin) else 1
 
     @property
     def of_parts(self) -> bool:
-        """True if it holds what one part of a tile's sums touches."""
+        """True if the buffer holds only what one part of a tile's sums touches."""
         return self.origin[0].coefficient(PARTS) != 0
 
     @property
@@ -73,13 +73,13 @@ class Window:
         return blocks * rows * columns
 
     def place(self, tile: Mapping[str, int]) -> tuple[int, ...]:
-        """``origin`` for one tile, or for the first of the parts that a buffer serves."""
+        """``origin`` at one tile, or at the first of the parts that share a buffer."""
         if self.turns > 1:
             tile = {**tile, PARTS: tile[PARTS] // self.turns * self.turns}
         return tuple(index.at(tile) for index in self.origin)
 
     def first_word(self, tile: Mapping[str, int]) -> int:
-        """The word of the buffer at which the blocks of one part of a tile's sums begin."""
+        """The word of the buffer at which the blocks for one part of a tile's sums begin."""
         if self.turns == 1:
             return 0
         _, rows, columns = self.shape
@@ -97,7 +97,7 @@ class Window:
     def stores(self, tile: Mapping[str, int], sram: int, dram: int) -> tuple[Store, ...]:
         """Store the part of one tile, except its halo, from the buffer at word ``sram``.
 
-        None where the tile has columns behind the last only.
+        There is no STORE where the tile has only columns behind the last one.
         """
         part = self._parts(tile)
         if self.activation.grid:
@@ -121,7 +121,7 @@ class Slots:
         self._last = -1
 
     def fetch(self, tile: Mapping[str, int]) -> tuple[int, tuple[Load, ...]]:
-        """First word of a buffer with the part of ``tile``; what loads it, if it is not there."""
+        """First word of a buffer with the part of ``tile``, and LOADs if it is not there yet."""
         place, first = self._window.place(tile), self._window.first_word(tile)
         if place in self._held:
             return self._word(self._held.index(place)) + first, ()
@@ -135,7 +135,7 @@ class Slots:
         return self._word(self._last)
 
     def frame(self, tile: Mapping[str, int]) -> Frame:
-        """How the buffer of ``tile`` holds its part; without its first word."""
+        """How the buffer of ``tile`` holds its part; the buffer's first word is left open."""
         block, row, column = self._window.place(tile)
         _, rows, columns = self._window.shape
         return Frame(0, columns, rows * columns, (block, row, column))
@@ -161,10 +161,10 @@ def windows_of(
 
 
 def row_step(kernel: Kernel, x: Activation) -> int:
-    """From a row of ``x`` that ``kernel``, not yet in tiles, reads to the next: a 1x1 convolution
-    with steps of 2 skips every second one.
+    """Distance between the rows of ``x`` that ``kernel``, not yet in tiles, reads.
 
-    1 where it writes ``x``, or reads some of its halo.
+    A 1x1 convolution with steps of 2 skips every second row.  The distance is 1 where the kernel
+    writes ``x``, or reads some of its halo.
     """
     if x.image or x.grid or x.name == kernel.nests[-1].name:
         return 1
@@ -181,8 +181,8 @@ def row_step(kernel: Kernel, x: Activation) -> int:
 
 
 def reads_few_columns(kernel: Kernel, x: Activation) -> bool:
-    """True if ``kernel``, not yet in tiles, reads so few columns of ``x`` that the others had
-    better not be loaded, as a layer that moves pixels does.
+    """True if ``kernel``, not yet in tiles, reads so few columns of ``x``, as a layer that moves
+    pixels does, that it is better to load no others.
     """
     if x.image or x.name == kernel.nests[-1].name:
         return False
@@ -228,7 +228,7 @@ def _window(kernel: Kernel, ref: Ref, activation: Activation, tiling: Tiling) ->
 def localized(kernel: Kernel, windows: Mapping[str, Window]) -> Kernel:
     """``kernel`` on buffers that hold only what one tile touches of the activations ``windows``.
 
-    Before each tile the parts it reads must be fetched, and after it those it writes put back.
+    Parts that a tile reads must be fetched before it, and parts that it writes put back after it.
     """
     if not windows:
         return kernel
