@@ -9,8 +9,15 @@ from dovetail.compiler.graph.operators.integer.conversions import Dequantize, Qu
 from dovetail.compiler.graph.operators.integer.products import Conv2d
 from dovetail.compiler.graph.operators.integer.values import Add, Multiply, Requantize
 from dovetail.compiler.graph.operators.integer.windows import MaxPool2d
-from dovetail.compiler.graph.operators.movement import Concatenate, Reshape, Slice, Transpose
+from dovetail.compiler.graph.operators.movement import (
+    Concatenate,
+    Iota,
+    Reshape,
+    Slice,
+    Transpose,
+)
 from dovetail.compiler.graph.types import TensorType
+from dovetail.compiler.targets.vta.accelerate import shaped_graph
 from dovetail.compiler.targets.vta.capabilities import RUNS_ON_HOST, node_refusals
 
 SUM = Add(1.0, 1.0, 0, 0, 0, -128, 127)
@@ -91,6 +98,20 @@ def test_sums_of_nothing_are_refused() -> None:
     assert graph.refused(y) == {
         y: "node 'n0' requantises what no convolution or dense layer sums up"
     }
+
+
+def test_a_node_that_reads_nothing_runs_elsewhere() -> None:
+    """Indices of so many elements that they are no constant, as a large Hardmax has them."""
+    graph = _Drawing(1, 2, 2, 4)
+    y = graph.requantized(graph.sums(graph.quantized()))
+    bytes_ = graph.add(Iota((1, 2, 2, 4), 3, DType.INT8))
+    numbers = graph.add(Iota((1, 2, 2, 4), 3))
+    built = graph.builder.build((y, bytes_, numbers))
+    assert shaped_graph(built, 4, 64).outputs == built.outputs
+    refused = graph.refused(y, bytes_, numbers)
+    kind = TensorType((1, 2, 2, 4), DType.INT8)
+    assert refused[bytes_].endswith(f"the accelerator has no Iota that makes {kind} of nothing")
+    assert refused[numbers].endswith("it computes in int64; required int8")
 
 
 def test_a_constant_operand_of_a_product_is_refused_unless_it_is_a_whole_image() -> None:
