@@ -116,11 +116,12 @@ class TensorLayout(TensorPlace):
             x, empty, within = byte // image.pixel_bytes, np.zeros_like(inside), inside
         channel = byte % image.pixel_bytes
         empty = inside & (empty | (channel >= channels))
-        known = inside & within & ~empty
+        there = ((block >= 0) & (block < self.blocks))[:, None]
+        known = inside & within & ~empty & there
         if image.transposed:
             y, x = x, y
         channel = channel + block[:, None] // image.plane_blocks * channels
-        return Elements(y, x, np.where(empty, -1, channel), known, ~known & ~empty)
+        return Elements(y, x, np.where(empty, -1, channel), known, ~known & ~empty & there)
 
     def dram_place(self, address: Ints) -> tuple[Ints, Ints, Ints]:
         """Block, row and column, the halo included, of the words at DRAM bytes ``address``."""

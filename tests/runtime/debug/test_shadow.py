@@ -293,6 +293,9 @@ def test_each_byte_of_an_image_is_a_channel_of_a_pixel_or_none(own: bool, transp
     assert first.halo[0].tolist() == (
         [True, True, False, False] if own else [True, True, True, False]
     )
+    # A LOAD from a wrong address may take it for words of a block that it does not have.
+    other = layout.elements(np.array([1]), np.array([2]), np.array([16 if own else 6]))
+    assert not (other.known | other.halo).any()
 
 
 def test_an_activation_has_the_bytes_from_its_first_to_its_last() -> None:

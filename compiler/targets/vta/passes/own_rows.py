@@ -18,8 +18,9 @@ from .own_parts import COPY
 
 __all__ = ["OwnRows"]
 
-SHARE = 2
-"""Rows that are put together on chip take this part of ACT, at most."""
+SHARE = 7 / 8
+"""Rows that are put together on chip, and the image of which each part of them is made, take this
+part of ACT, at most."""
 
 
 @frozen
@@ -75,7 +76,8 @@ class OwnRows:
             return
         (down, across), words = whole.steps, prod(whole.size)
         words *= -(-graph.types[node.output].shape[3] // self.lanes)
-        if words <= self.act_words or SHARE * words > down * self.act_words:
+        row = words // down
+        if words <= self.act_words or row + row // across > SHARE * self.act_words:
             return
         parts = list(zip(node.inputs, whole.starts, strict=True))
         for first in sorted({start[0] for start in whole.starts}):
