@@ -343,6 +343,31 @@ def test_functions_say_which_quantised_types_they_do_not_take(kind: str, dtype: 
         TfliteModel.of(content).to_graph()
 
 
+BOUNDARIES: list[tuple[str, list[Operands], tuple[str, dict[str, Any]], str]] = [
+    *(
+        ("MIRROR_PAD", [[LINE, Const(np.int32([[4, size]]))] for size in (4 + mode, 5 + mode)],
+         ("MirrorPadOptions", {"Mode": mode}), "borders smaller") for mode in (0, 1)
+    ),
+    ("ONE_HOT", [[i32(1, 2), i32(size), HALF, HALF] for size in (0, -1)],
+     ("OneHotOptions", {"Axis": -1}), "a depth of 0"),
+    *(
+        ("STRIDED_SLICE", [[LINE, i32(at), i32(9), i32(1)] for at in pair],
+         ("StridedSliceOptions", {**SLICE, "ShrinkAxisMask": 1}), "an index of axis 0")
+        for pair in ((4, 5), (-5, -6))
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "both", "options", "said"), BOUNDARIES)
+def test_the_last_size_that_fits_is_taken(
+    kind: str, both: list[Operands], options: tuple[str, dict[str, Any]], said: str
+) -> None:
+    fits, beyond = (TfliteModel.of(case(kind, each, [F], *options).content) for each in both)
+    fits.to_graph()
+    with pytest.raises(ModelError, match=said):
+        beyond.to_graph()
+
+
 def test_a_tensor_that_is_too_large_is_said_with_the_node() -> None:
     content = case("BROADCAST_TO", [LINE, i32(1 << 16, 1 << 16, 5)], [F]).content
     with pytest.raises(ModelError, match=r"^node 'y0': a tensor of .*at most 64 GiB"):

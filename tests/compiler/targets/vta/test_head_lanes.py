@@ -59,7 +59,7 @@ class Net:
 
 
 def widened(graph: Graph, outputs: int) -> None:
-    """Its convolution makes ``outputs`` channels, nothing is spread any more, and all bytes stay."""
+    """Its convolution makes ``outputs`` channels, nothing is spread any more; all bytes stay."""
     found = HeadLanes(4).run(graph)
     (conv,) = (node for node in found.nodes if isinstance(node.operator, Conv2d))
     assert found.types[conv.output].shape[3] == outputs
