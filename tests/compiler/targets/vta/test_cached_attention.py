@@ -76,22 +76,26 @@ def counted(graph: Graph) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "products"),
+    ("sizes", "products", "layers"),
     [
-        ({}, 3),
-        ({"heads": 8, "groups": 2}, 3),
-        ({"groups": 1}, 6),
-        ({"width": 32}, 6),
-        ({"heads": 2, "groups": 1}, 6),
+        ({}, 3, 5),
+        ({"heads": 8, "groups": 2}, 3, 5),
+        ({"groups": 1}, 6, 8),
+        ({"width": 32}, 6, 6),
+        ({"heads": 2, "groups": 1}, 6, 6),
     ],
 )
 def test_heads_that_fill_blocks_together_are_one_product(
-    sizes: dict[str, int], products: int
+    sizes: dict[str, int], products: int, layers: int
 ) -> None:
-    """Products: scores, shares times values, and the new values as columns, for each group."""
+    """Products: scores, shares times values, and the new values as columns, for each group.
+
+    Layers: one makes the queries, or keys, or values, of all groups.
+    """
     graph = integer_graph(quantised(1, **sizes))
     found = CachedAttention(TINY.block).run(graph)
     assert counted(found)["RowProducts"] == products
+    assert counted(found)["Conv2d"] == layers
     assert counted(found)["Append"] == products * 2 // 3
     sample = calibration_steps(decoder(1, 8, **{**SIZES, **sizes}), 5, seed=3)[3]
     expected, own = interpret(graph, sample), interpret(found, sample)
