@@ -18,7 +18,8 @@ from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.assembly import Append
 from dovetail.compiler.graph.operators.integer.products import RowProducts
-from dovetail.compiler.graph.operators.integer.values import Lookup, WeightedAdd
+from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize, WeightedAdd
+from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.integer_layers.recognition import integer_layers
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.graph.types import TensorType
@@ -101,6 +102,19 @@ def test_heads_that_fill_blocks_together_are_one_product(
     expected, own = interpret(graph, sample), interpret(found, sample)
     for name in OUTPUTS:
         np.testing.assert_array_equal(own[name], expected[name])
+
+
+def test_what_the_host_gives_in_place_of_a_layer_may_stay_outside(model: onnx.ModelProto) -> None:
+    graph = integer_graph(model)
+    sample = calibration_steps(decoder(1, 8, **SIZES), 5, seed=3)[3]
+    known = {**sample, **interpret(graph, sample)}
+    for given in (node for node in graph.nodes if isinstance(node.operator, Requantize)):
+        nodes = tuple(node for node in graph.nodes if node is not given)
+        rest = replace(graph, nodes=nodes, inputs=(*graph.inputs, given.output))
+        found = CachedAttention(TINY.block).run(EliminateDead().run(rest))
+        own = interpret(found, {name: known[name] for name in found.inputs})
+        for name in OUTPUTS:
+            np.testing.assert_array_equal(own[name], known[name])
 
 
 def test_positions_that_fill_no_block_lie_with_the_new_row() -> None:
