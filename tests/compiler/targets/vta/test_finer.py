@@ -1,6 +1,7 @@
 """Which layers have finer instructions, so that the other unit need not wait."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,3 +107,12 @@ def test_tiles_are_finer_where_units_would_wait(
 ) -> None:
     every = cycles(dict.fromkeys(range(6), long), dict.fromkeys(range(6), long))
     assert finer_tiling(layers, number, every, limits, 1, grain).sizes == sizes
+
+
+def test_layers_are_equal_whatever_their_constants(layers: list[LoweredLayer]) -> None:
+    first, second = layers[:2]
+    changed = {name: array + 1 for name, array in first.constants.items()}
+    other = replace(first, constants=changed)
+    assert other == first
+    assert first != second
+    assert first != replace(first, macs=first.macs + 1)
