@@ -1,4 +1,4 @@
-"""Which element of a tensor each lane of a word holds."""
+"""Elements of a tensor that the lanes of a word hold."""
 
 from dataclasses import replace
 

@@ -45,7 +45,7 @@ class Gpu:
         return self.usages[-1][0]
 
     def may(self, buffer: Any, usage: int) -> bool:
-        """Whether a buffer was made for a usage."""
+        """True if a buffer was made for a usage."""
         return any(each is buffer and made & usage for each, made in self.usages)
 
     def create_bind_group_layout(self, entries: list[Any]) -> dict[int, Any]:

@@ -1,4 +1,4 @@
-"""Which tensors are copied so that their channels lie side by side from a block's first on."""
+"""Tensors that are copied so that their channels lie side by side from a block's first on."""
 
 from collections.abc import Callable
 
@@ -72,7 +72,7 @@ class Net:
         return self.add(Concatenate(3), *parts)
 
     def copied(self, *outputs: str) -> list[tuple[str, list[int]]]:
-        """What is gathered of what; the bytes stay."""
+        """Tensors that are copied, and the channels of each copy; the bytes stay."""
         graph = self.builder.build(outputs)
         found = AlignChannels(LANES).run(graph)
         values = inputs_of(graph, 1)

@@ -1,4 +1,4 @@
-"""Which layers have finer instructions, so that the other unit need not wait."""
+"""Layers that have finer instructions, so that the other unit need not wait."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ def layers() -> list[LoweredLayer]:
 
 
 def cycles(gemm: Mapping[int, int], vector: Mapping[int, int]) -> list[dict[Unit, int]]:
-    """Of the six layers' units; 0 where none are given."""
+    """Cycles of the six layers' units; 0 where none are given."""
     return [{Unit.GEMM: gemm.get(n, 0), Unit.VECTOR: vector.get(n, 0)} for n in range(6)]
 
 

@@ -46,7 +46,7 @@ class Net:
         return self(f"head {first}", operator, x or self.y)
 
     def spread(self, x: str, count: int = 4, blank: int = -9) -> str:
-        """What reads the spread image: outputs themselves stay."""
+        """A table of the spread image, since outputs themselves stay."""
         return self.table(spread(self.builder, x, count, blank, x))
 
     def table(self, x: str, step: int = 1) -> str:
@@ -136,7 +136,7 @@ def test_heads_stay_where_a_reader_wants_something_else() -> None:
 
 
 def found(**changes: np.ndarray) -> bool:
-    """Whether the layer that spreads three channels to five is known, with other constants."""
+    """True if the layer that spreads three channels to five is known, with other constants."""
     builder = GraphBuilder()
     last = spread(builder, builder.input("x", TensorType((1, 2, 2, 3), "int8")), 5, 6, "n")
     for name, values in changes.items():

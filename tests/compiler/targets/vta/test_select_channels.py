@@ -53,7 +53,7 @@ class Net:
 
 
 def channels(graph: Graph) -> list[int]:
-    """Of each convolution's result."""
+    """Channels of each convolution's result."""
     nodes = (node for node in graph.nodes if isinstance(node.operator, Conv2d))
     return [graph.types[node.output].shape[3] for node in nodes]
 

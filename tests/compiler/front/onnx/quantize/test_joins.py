@@ -1,4 +1,4 @@
-"""Which joins stay in floats."""
+"""Joins that stay in floats."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which loops become blocks and threads, and how many of each."""
+"""Loops that become blocks and threads, and how many of each."""
 
 import pytest
 
