@@ -1,16 +1,19 @@
-"""Joins that stay in floats."""
+"""Joins, and coordinates, that stay in floats."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dovetail.compiler.front.onnx.node import OnnxNode
+from dovetail.compiler.front.onnx.quantize.coordinates import coordinates
 from dovetail.compiler.front.onnx.quantize.joins import unlike_joins
 from dovetail.compiler.front.onnx.quantize.plan import Role
 
 
-def node(kind: str, inputs: str, output: str) -> OnnxNode:
+def node(kind: str, inputs: Sequence[str], output: str) -> OnnxNode:
     return OnnxNode(kind, output, tuple(inputs), (output,), {})
 
 
@@ -62,3 +65,33 @@ def test_ranges_of_what_is_moved_or_joined_are_those_of_its_operands() -> None:
     assert list(found(moved, second, ranges={**ranges, "c": (0.0, 12.0)})) == []
     assert list(found(moved, second, ranges={**ranges, "c": (0.0, 12.5)})) == ["last"]
     assert list(found(moved, second, ranges={"c": ONE})) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "after", "kept"),
+    [
+        ((1, 2, 5), (), {"y": "it computes coordinates, with 'p' of 1x2x5 places"}),
+        ((1, 1, 5), (), {}),  # of channels
+        (
+            (2, 5),
+            (("Relu", Role.FUNCTION),),
+            {"y": "it computes coordinates, with 'p' of 2x5 places"},
+        ),
+        (
+            (2, 5),
+            (("Reshape", Role.PASS),),
+            {"y": "it computes coordinates, with 'p' of 2x5 places"},
+        ),
+        ((2, 5), (("Gemm", Role.CONTRACTION),), {}),
+        ((2, 5), (("Relu", Role.FUNCTION), ("Gemm", Role.CONTRACTION)), {}),
+    ],
+)
+def test_places_are_added_in_floats_unless_products_follow(
+    shape: tuple[int, ...], after: tuple[tuple[str, Role], ...], kept: dict[str, str]
+) -> None:
+    nodes, roles = [node("Add", "xp", "y")], {"y": Role.PAIR}
+    for number, (kind, role) in enumerate(after):
+        nodes.append(node(kind, [nodes[-1].outputs[0]], f"t{number}"))
+        roles[f"t{number}"] = role
+    model: Any = SimpleNamespace(nodes=nodes, constants={"p": np.zeros(shape, np.float32)})
+    assert coordinates(model, SimpleNamespace(roles=roles)) == kept  # type: ignore[arg-type]
