@@ -1,5 +1,7 @@
 """Cycles of units and of DRAM before there are instructions, counted by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from dovetail.compiler.targets.vta.model import (
     slides,
     unit_cycles,
 )
+from dovetail.compiler.targets.vta.schedules import Limits
+from dovetail.compiler.targets.vta.tile_limits import constants_fit, layer_cycles, limits_of
 from dovetail.isa.configs import find_config
 from dovetail.isa.memories import Unit
 from tests.end_to_end.models import Network
@@ -70,3 +74,22 @@ def test_the_busiest_of_load_store_and_dram_decides() -> None:
     loads.read(1, 64, 9)
     stores.write(1, 64, 9)
     assert (loads.cycles, stores.cycles) == (16 + 9 * 16, 16 + 9 * 20)
+
+
+def test_tiles_may_use_a_bank_of_acc_and_half_of_what_is_loaded() -> None:
+    assert limits_of(TINY) == Limits(acc_words=32, wgt_words=64, tap_words=32, rows=8)
+    assert limits_of(LARGE) == Limits(acc_words=512, wgt_words=512, tap_words=128, rows=64)
+
+
+def test_constants_fit_where_half_of_wgt_holds_a_block_and_tap_and_par_all() -> None:
+    net = Network(np.random.default_rng(5))
+    x = net.conv(net.input(3, 6, 6), 16, pads=(1, 1, 1, 1))
+    layers, _ = lowered(net.model(net.conv(x, 16, pads=(1, 1, 1, 1), depthwise=True)))
+    sums, depthwise = layers
+    # 9 tiles of a block of channels, twice.
+    for words, fits in ((32, True), (16, False)):
+        assert constants_fit(sums, replace(TINY, wgt_depth=words)) == fits
+        assert constants_fit(depthwise, replace(TINY, wgt_depth=words))
+    weights, parameters = 4 * 9 * 16, 16 * 8
+    assert layer_cycles(sums, TINY) == (4 * 9 * 36, (weights + parameters) // TINY.bus_bytes)
+    assert layer_cycles(sums, replace(TINY, wgt_depth=16)) is None
