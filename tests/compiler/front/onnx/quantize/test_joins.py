@@ -25,9 +25,9 @@ def found(
     *after: OnnxNode, ranges: dict[str, tuple[float, float]], role: Role = Role.PASS
 ) -> dict[str, str]:
     """The joins of ``y``, of a and b, and of what comes after; only moves are passed on."""
-    nodes = (JOIN, *after)
+    nodes = (node("Relu", "x", "a"), JOIN, *after)
     moved = {each.outputs[0]: Role.PASS for each in nodes if each.kind in ("Concat", "Reshape")}
-    roles = {each.outputs[0]: Role.FUNCTION for each in after} | moved | {"y": role}
+    roles = {each.outputs[0]: Role.FUNCTION for each in nodes} | moved | {"y": role}
     model: Any = SimpleNamespace(nodes=nodes, constants={})
     plan: Any = SimpleNamespace(roles={name: each for name, each in roles.items() if each})
     return unlike_joins(model, plan, ranges)
