@@ -1,6 +1,7 @@
 """Footprint of an instruction: nothing else changes, and nothing else matters."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from dovetail.isa.instructions import (
     Instruction,
     Load,
     Multiplier,
+    Row,
     Store,
     Vector,
 )
@@ -227,6 +229,52 @@ def test_pairs_read_their_odd_elements_from_a_place_of_their_own(inner: int) -> 
     read = [t for t in scratchpad_reads(vector, TINY) if t.memory is Memory.ACT]
     assert {int(word) for touch in read for word in touch.addresses} == expected
     assert all(touch.addresses.size for touch in read)
+
+
+PLAIN = Vector(
+    source=Memory.ACT,
+    destination=Memory.ACT,
+    source_address=0,
+    destination_address=9,
+    extent=(2, 3, 2, 1, 1),
+    source_stride=(1, 2, 6, 0, 0),
+    destination_stride=(1, 5, 0, 0),
+    reduction_levels=1,
+    fold=Fold.MAC,
+    multiplier=Multiplier.TAP,
+    finish=Finish.REQUANTIZE,
+    tap_address=9,
+    tap_stride=(0, 4, 0, 0, 0),
+    par_address=5,
+    par_stride=(0, 2, 0, 0),
+    tab_address=256,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "memory", "words"),
+    [
+        ({}, Memory.TAP, {9, 13, 17}),
+        ({"multiplier": Multiplier.WINDOW}, Memory.TAP, {8, 9, 10, 12, 13, 14, 16, 17, 18}),
+        ({"multiplier": Multiplier.IMMEDIATE}, Memory.TAP, set()),
+        ({"multiplier": Multiplier.PAIR}, Memory.TAP, set()),
+        ({"fold": Fold.ADD}, Memory.TAP, set()),
+        ({}, Memory.PAR, {5, 7}),
+        ({"reduction_levels": 3}, Memory.PAR, {5}),
+        ({"finish": Finish.SHIFT}, Memory.PAR, set()),
+        ({"finish": Finish.SHIFT, "row": Row.LESS}, Memory.PAR, {5, 7}),
+        ({"row": Row.LESS, "fold": Fold.MAX}, Memory.PAR, set()),
+        ({"row": Row.OVER, "fold": Fold.MAX}, Memory.PAR, {5, 7}),
+        ({}, Memory.TAB, set()),
+        ({"lookup": True}, Memory.TAB, set(range(256, 512))),
+        ({"lookup": True, "row": Row.OVER}, Memory.TAB, set()),
+    ],
+)
+def test_a_vector_reads_the_constants_of_its_kind(
+    changes: dict[str, Any], memory: Memory, words: set[int]
+) -> None:
+    found = scratchpad_reads(replace(PLAIN, **changes), TINY)
+    assert {int(n) for each in found if each.memory is memory for n in each.addresses} == words
 
 
 @pytest.mark.parametrize("skip", [0, 1, 2, 3])

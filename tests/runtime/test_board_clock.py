@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,3 +92,28 @@ def test_an_emulation_that_stands_still_or_ends_is_given_up(
         board.clock.unlink()
         with pytest.raises(DeviceError, match="has ended"):
             link.read_registers(0)
+
+
+def test_a_clock_is_that_of_the_wall_or_of_the_file_beside_the_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, port = [100.0], tmp_path / "board"
+    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    wall = clock.open_clock(str(port))
+    assert (wall.pace, wall.seconds()) == (1, 100)
+    file = tmp_path / f"board{CLOCK_SUFFIX}"
+    file.write_bytes(struct.pack("<Q", 1_500_000_000))
+    emulated = clock.open_clock(str(port))
+    assert (emulated.pace, emulated.seconds()) == (0.002, 1.5)
+    now[0] += 60
+    assert emulated.seconds() == 1.5
+    file.write_bytes(struct.pack("<Q", 1_500_000_001))
+    assert emulated.seconds() == 1.500000001
+    now[0] += 60
+    assert emulated.seconds() == 1.500000001
+    now[0] += 0.001
+    with pytest.raises(DeviceError, match="has not moved for 60 s"):
+        emulated.seconds()
+    file.write_bytes(bytes(7))
+    with pytest.raises(DeviceError, match="has ended"):
+        emulated.seconds()

@@ -37,18 +37,20 @@ INTERNAL = "__"
 @frozen
 class _Schema:
     """operands: of each, what stands for its type, "" where it is like no other's, and the types it
-    may have.  most: of them; the last may stand for several.
+    may have.  most: of them; the last may stand for several.  required: attributes without which
+    a node means nothing.
     """
 
     operands: tuple[tuple[str, frozenset[str]], ...]
     most: int
     attributes: frozenset[str]
+    required: tuple[str, ...]
 
 
 def require_schema(node: OnnxNode, opset: int, inputs: Sequence[Value | None]) -> None:
     """Raise ModelError for an attribute or an operand that the operator does not have in ``opset``,
-    an operand of a type that it may not have there, or of another type than an operand before that
-    it must be like.
+    a missing attribute that it must have, an operand of a type that it may not have there, or of
+    another type than an operand before that it must be like.
 
     Sequences and optionals are the converters' matter, and operators without a schema.
     """
@@ -84,6 +86,11 @@ def require_schema(node: OnnxNode, opset: int, inputs: Sequence[Value | None]) -
                 f"{node}: input {name!r} is {_short(found)}, and input {other!r} is "
                 f"{_short(wanted)}; required the same type; put a Cast before one of them"
             )
+    for name in schema.required:
+        if name not in node.attributes:
+            raise ModelError(
+                f"{node}: attribute {name!r} is missing; in opset {opset} it is required; give it"
+            )
 
 
 @cache
@@ -99,7 +106,9 @@ def _schema(kind: str, domain: str, opset: int) -> _Schema | None:
         (each.type_str if each.is_homogeneous else "", frozenset(filter(_is_tensor, each.types)))
         for each in schema.inputs
     )
-    return _Schema(operands, schema.max_input, frozenset(schema.attributes))
+    attributes = schema.attributes
+    required = tuple(name for name, each in attributes.items() if each.required)
+    return _Schema(operands, schema.max_input, frozenset(attributes), required)
 
 
 def _is_tensor(name: str) -> bool:

@@ -36,7 +36,7 @@ def convert_adagrad(context: ImportContext, node: OnnxNode, inputs: Inputs) -> I
     for x, gradient, squares in groups:
         gradient = gradient + x * node.real("norm_coefficient", 0.0)
         squares = squares + gradient * gradient
-        divisor = squares.sqrt() + node.real("epsilon", 0.0)
+        divisor = squares.sqrt() + node.real("epsilon", 1e-6)
         results.append((x - decayed * gradient / divisor, squares))
     return _results(results)
 
@@ -54,7 +54,7 @@ def convert_adam(context: ImportContext, node: OnnxNode, inputs: Inputs) -> Inpu
         gradient = gradient + x * node.real("norm_coefficient", 0.0)
         first = first * alpha + gradient * (1 - alpha)
         second = second * beta + gradient * gradient * (1 - beta)
-        moved = x - rate * first / (second.sqrt() + node.real("epsilon", 0.0))
+        moved = x - rate * first / (second.sqrt() + node.real("epsilon", 1e-6))
         results.append((moved * (1 - node.real("norm_coefficient_post", 0.0)), first, second))
     return _results(results)
 

@@ -92,6 +92,12 @@ def test_sizes_and_efforts_are_for_a_model(tmp_path: Path, option: tuple[str, ob
     refused(done, f"{option[0]} with the module")
 
 
+def test_a_prompt_is_text(model: Path) -> None:
+    refused(
+        invoke("generate", model, "--prompt", "a\udcff"), "--prompt: it is not text in UTF-8", 2
+    )
+
+
 def test_an_effort_is_for_an_accelerator(tmp_path: Path) -> None:
     done = invoke("generate", tmp_path / "step.onnx", "--target", "cpu", "--effort", 0)
     refused(done, "--effort is for --target vta, not cpu", 2)

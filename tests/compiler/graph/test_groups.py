@@ -185,3 +185,28 @@ def test_every_node_is_in_one_group_and_groups_can_run_in_order(seed: int) -> No
 
 def test_random_graphs_have_nodes() -> None:
     assert np.mean([len(random_graph(seed).nodes) for seed in range(20)]) > 8
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "repeated"),
+    [
+        (Cast(DType.FLOAT32), 1, True),
+        (Unary(UnaryFunction.NEG), 1, True),
+        (Unary(UnaryFunction.ABS), 1, True),
+        (Unary(UnaryFunction.SQRT), 1, False),
+        (ADD, 2, True),
+        (MUL, 2, True),
+        (Binary(BinaryFunction.DIV), 2, False),
+        (Binary(BinaryFunction.POW), 2, False),
+        (Transpose((0, 1)), 1, True),
+    ],
+)
+def test_only_what_is_cheap_is_computed_again_for_more_than_two_elements_each(
+    operator: object, operands: int, *, repeated: bool
+) -> None:
+    for times, together in ((2, True), (3, repeated)):
+        g = Chain()
+        y = g(operator, *[g.x] * operands)
+        other = g.builder.input("other", TensorType((times, 4, 8), "float32"))
+        found = g.groups(g(ADD, g(Expand((times, 4, 8)), y), other))
+        assert found == ([3] if together else [1, 2])

@@ -82,6 +82,10 @@ def test_a_pair_that_meets_is_never_denied(
         ((I // 2, I % 2), (I // 2, I % 2), {"i": Order.LATER}, False),
         ((I // 2, J), (I // 2, J), {"i": Order.LATER}, True),
         ((I, J), (I + 5, J), {}, False),
+        ((I * 6 // 4, J), (I * 6 // 4, J), {"i": Order.LATER}, False),  # 0, 1, 3, 4, 6
+        ((I * 3 // 4, J), (I * 3 // 4, J), {"i": Order.LATER}, True),  # 0, 0, 1, 2, 3
+        ((I * 6 // 4, J), (I * 6 // 4 + 7, J), {}, False),
+        (((I + 2) // 3, J), ((I + J) // 3 + 2, J), {}, True),
         ((I + J, I - J), (I + J, I - J), {"i": Order.LATER}, False),
         ((I + J, as_index(0)), (I + J, as_index(0)), {"i": Order.LATER}, True),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.compiler.program.steps import LEAST_SHARED, Repetition
+from dovetail.compiler.program.steps import LEAST_SHARED, Body, Repetition
 
 
 def repetition(
@@ -37,3 +37,13 @@ def test_iterations_are_shared_if_they_are_apart_and_none_may_stop(
     loop: Repetition, threads: int
 ) -> None:
     assert loop.threads == threads
+
+
+def test_results_of_loops_are_alike_where_all_of_their_shapes_are() -> None:
+    """Threads find their places in all of these shapes; what is given is like nothing else."""
+    shapes = {"a": (4, 8), "b": (4, 8), "c": (5, 8), "given": (4, 8)}
+    types = {name: SimpleNamespace(shape=shape) for name, shape in shapes.items()}
+    steps = [SimpleNamespace(outputs=("a", "c")), SimpleNamespace(outputs=("b",))]
+    body: Any = SimpleNamespace(steps=steps, graph=SimpleNamespace(types=types))
+    found = Body._layouts(body, shapes)
+    assert found == {"a": (4, 8), "b": (4, 8), "c": (5, 8), "given": "given"}

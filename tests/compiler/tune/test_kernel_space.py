@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.compiler.errors import ScheduleError
+from dovetail.compiler.loops.ir import For, LoopKind
+from dovetail.compiler.loops.traverse import walk
 from dovetail.compiler.loops.verify import verify
 from dovetail.compiler.schedule.records import KernelRecord
 from dovetail.compiler.schedule.steps.register_tile import RegisterTile
@@ -166,6 +168,16 @@ def test_records_that_do_not_suit_are_refused(record: dict[str, object]) -> None
     with pytest.raises(ScheduleError):
         kernel.recorded(SETTING, record_of(Candidate.of(record)))
     assert KernelProblem(kernel, SETTING).features(Candidate.of(record)) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_loops_are_for_threads_where_there_are_several(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dovetail.compiler.schedule.steps.threads.LEAST_WORK", 1)
+    function = kernels()[0].function(Setting(threads=threads), KernelRecord())
+    found = [each.kind for each in walk(function.body) if isinstance(each, For)]
+    assert (LoopKind.PARALLEL in found) == (threads > 1)
 
 
 def test_every_register_tile_of_streamed_weights_is_a_legal_program() -> None:

@@ -1,7 +1,10 @@
 """Prompts read in blocks: the caches, and the text, that single tokens make."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,9 +17,11 @@ from dovetail.compiler.front.onnx.quantize import quantize_model
 from dovetail.compiler.options import CompileOptions
 from dovetail.runtime.errors import InputError, ModuleError
 from dovetail.runtime.generate import blocks
+from dovetail.runtime.generate.blocks import Blocks
 from dovetail.runtime.generate.decoder import Decoder
 from dovetail.runtime.generate.generator import Generator
 from dovetail.runtime.session import Session
+from dovetail.runtime.tensors import TensorSignature
 
 from .attending import attending_model
 from .exported import exported_model
@@ -98,3 +103,17 @@ def test_a_text_is_the_same_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
             assert found.fits(found.past, least)
             assert not found.fits(found.past + 1, least)
             assert not found.fits(found.past, least - 1)
+
+
+def test_a_cache_of_fewer_dimensions_is_not_one_of_the_decoder() -> None:
+    """Its positions would be its third dimension, or the fourth that it lacks."""
+    cache, row = TensorSignature("past", (1, 2, 9, 4), "float32"), (1, 2, 4)
+    token = TensorSignature("token", (1,), "int64")
+    new = TensorSignature("new", row, "float32")
+    for axis in (3, 4):
+        kept = SimpleNamespace(past=TensorSignature("past", (1, 2, 9, 4, 1), "float32"), axis=axis)
+        caches = (SimpleNamespace(**vars(kept), new=new, row=row),)
+        roles: Any = SimpleNamespace(token=token, position=None, mask=None, caches=caches)
+        session: Any = SimpleNamespace(inputs=(replace(token, shape=(4,)), cache), outputs=(new,))
+        with pytest.raises(ModuleError, match="of the same decoder"):
+            Blocks(session, session, roles)

@@ -21,6 +21,7 @@ LIMITS = {
     "max-compute-workgroup-storage-size": 64,
     "max-bind-groups": 4,
 }
+STORAGE, COPY_DST, COPY_SRC, UNIFORM, COMPUTE = 1, 2, 4, 8, 4
 
 
 class RefusedError(Exception):
@@ -33,15 +34,39 @@ class Gpu:
     def __init__(self) -> None:
         self.passes: list[list[tuple[Any, ...]]] = []
         self.given: list[tuple[Any, ...]] = []
+        self.usages: list[tuple[Any, int]] = []
         self.queue = SimpleNamespace(
             write_buffer=self.write, read_buffer=self.read, submit=self.submit
         )
-        self.create_bind_group_layout = self.create_pipeline_layout = lambda **given: given
-        self.create_bind_group = lambda **given: given["entries"]
         self.create_compute_pipeline = lambda **given: given
 
     def create_buffer(self, size: int, usage: int) -> Any:
-        return np.zeros(size, np.uint8)
+        self.usages.append((np.zeros(size, np.uint8), usage))
+        return self.usages[-1][0]
+
+    def may(self, buffer: Any, usage: int) -> bool:
+        """True if a buffer was made for a usage."""
+        return any(each is buffer and made & usage for each, made in self.usages)
+
+    def create_bind_group_layout(self, entries: list[Any]) -> dict[int, Any]:
+        assert all(each["visibility"] == COMPUTE for each in entries)
+        return {each["binding"]: each["buffer"] for each in entries}
+
+    def create_pipeline_layout(self, bind_group_layouts: list[Any]) -> list[Any]:
+        return bind_group_layouts
+
+    def create_bind_group(self, layout: dict[int, Any], entries: list[Any]) -> list[Any]:
+        """As WebGPU requires: what the layout names, of buffers that are made for it."""
+        found = {each["binding"]: each["resource"] for each in entries}
+        assert found.keys() == layout.keys()
+        parts = []
+        for binding, kind in sorted(layout.items()):
+            buffer, start, size = (found[binding][name] for name in ("buffer", "offset", "size"))
+            assert self.may(buffer, {"storage": STORAGE, "uniform": UNIFORM}[kind["type"]])
+            moves = kind.get("has_dynamic_offset", False)
+            assert start + size == (256 if moves else len(buffer))
+            parts.append((buffer[start:], moves, size))
+        return parts
 
     def create_shader_module(self, code: str) -> str:
         if code == "wrong":
@@ -50,10 +75,12 @@ class Gpu:
 
     def write(self, buffer: Any, start: int, array: Any) -> None:
         assert start % 4 == array.nbytes % 4 == 0
+        assert self.may(buffer, COPY_DST)
         buffer[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
 
     def read(self, buffer: Any, start: int, size: int) -> bytes:
         assert start % 4 == size % 4 == 0
+        assert self.may(buffer, COPY_SRC)
         return bytes(buffer[start : start + size])
 
     def create_command_encoder(self) -> SimpleNamespace:
@@ -70,9 +97,11 @@ class Gpu:
     def submit(self, commands: list[Any]) -> None:
         ((*given,),) = commands
         self.passes.append(given)
-        for _, group, (offset,) in given[1::3]:
-            memory, places = (each["resource"]["buffer"] for each in group)
-            source, target = places[offset : offset + 8].view(np.uint32)
+        for pipeline, (number, group, (offset,)) in zip(given[::3], given[1::3], strict=True):
+            assert len(pipeline[1]["layout"]) == number + 1
+            (memory, fixed, _), (places, moves, size) = group
+            assert (fixed, moves) == (False, True)
+            source, target = places[offset : offset + size][:8].view(np.uint32)
             memory[target : target + 4] = memory[source : source + 4]
 
 
@@ -98,8 +127,9 @@ def adapters(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespace]]
     ]
     package: Any = ModuleType("wgpu")
     package.gpu = SimpleNamespace(enumerate_adapters_sync=lambda: found)
-    package.BufferUsage = SimpleNamespace(STORAGE=1, COPY_DST=2, COPY_SRC=4, UNIFORM=8)
-    package.ShaderStage = SimpleNamespace(COMPUTE=4)
+    usages = {"STORAGE": STORAGE, "COPY_DST": COPY_DST, "COPY_SRC": COPY_SRC, "UNIFORM": UNIFORM}
+    package.BufferUsage = SimpleNamespace(**usages)
+    package.ShaderStage = SimpleNamespace(COMPUTE=COMPUTE)
     package.GPUError, package.GPUAdapter, package.GPUDevice = RefusedError, object, object
     monkeypatch.setitem(sys.modules, "wgpu", package)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)

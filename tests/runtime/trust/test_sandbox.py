@@ -1,6 +1,9 @@
 """Machine code in a sandbox computes, and can do nothing else."""
 
 import sys
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import onnx
@@ -10,6 +13,7 @@ from dovetail.compiler import compile
 from dovetail.compiler.options import CompileOptions, CpuOptions
 from dovetail.runtime import run
 from dovetail.runtime.errors import DeviceError, InputError, RunError
+from dovetail.runtime.trust import child
 from dovetail.runtime.trust.confine import confine
 from dovetail.runtime.trust.sandbox import SandboxLimits, run_sandboxed
 from tests.end_to_end.models import random_network
@@ -99,3 +103,22 @@ def test_the_environment_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     run_sandboxed(module_of(OPENS), X)
     assert seen
     assert "SECRET_OF_THE_USER" not in seen
+
+
+def test_an_answer_is_told_from_an_error_by_its_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(run: Callable[[BinaryIO], list[Any]]) -> bytes:
+        monkeypatch.setattr(child, "_run", run)
+        sink = BytesIO()
+        child.main(BytesIO(), sink)
+        return sink.getvalue()
+
+    def fail(error: Exception) -> Callable[[BinaryIO], list[Any]]:
+        def run(source: BinaryIO) -> list[Any]:
+            raise error
+
+        return run
+
+    outputs = [np.array([[1, 2], [3, 4]], "<i2").T, np.array([5], np.uint8)]
+    assert answer(lambda source: outputs) == b"\0" + bytes([1, 0, 3, 0, 2, 0, 4, 0, 5])
+    assert answer(fail(RunError("no é"))) == b"\1no \xc3\xa9"
+    assert answer(fail(MemoryError())) == b"\1MemoryError"

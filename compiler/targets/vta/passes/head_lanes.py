@@ -231,18 +231,22 @@ class _Widening:
         first, channels = operator.starts[3], operator.shape[3]
         place, count = self.layouts[self.homes[x]].places[first, first + channels]
         slice_ = Slice((0, 0, 0, place), operator.steps, (*operator.shape[:3], count))
-        self.made[node.output] = self.builder.node(
-            slice_, (self.made[x],), node.output, node.origin
-        )
+        self.made[node.output] = self.add(replace(node, operator=slice_, inputs=(self.made[x],)))
         if count != channels:
             self.filled.add(node.output)
 
     def keep(self, node: Node) -> None:
         """Add what makes the same channels of rewritten ones."""
         x, *rest = node.inputs
-        inputs = (self.made[x], *rest)
-        self.made[node.output] = self.builder.node(node.operator, inputs, node.output, node.origin)
+        self.made[node.output] = self.add(replace(node, inputs=(self.made[x], *rest)))
         if x in self.homes:
             self.homes[node.output] = self.homes[x]
         if x in self.filled:
             self.filled.add(node.output)
+
+    def add(self, node: Node) -> str:
+        """Add what stands for a node; an output, which gets no new channels, keeps its name."""
+        if node.output in self.graph.outputs:
+            self.builder.nodes.append(node)
+            return node.output
+        return self.builder.node(node.operator, node.inputs, node.output, node.origin)

@@ -1,6 +1,7 @@
 """``dovetail debug``: scripts, JSON, the prompt, and what cannot be done."""
 
 import json
+import re
 import struct
 from pathlib import Path
 
@@ -196,3 +197,9 @@ def test_commands_come_through_a_pipe_as_at_the_prompt(module: Path) -> None:
     assert "nonsense" not in done.stderr
     told = json.loads(run(module, "--json", text="help\nwhere\nexit\n").stdout)
     assert [each["command"] for each in told["commands"]] == ["where"]
+
+
+def test_each_command_says_its_words_and_what_it_does() -> None:
+    for name, command in COMMANDS.items():
+        assert re.fullmatch("[A-Z].*[.]", command.doc), name
+        assert not re.match("[A-Z][a-z]|.*[.]$", command.usage), name

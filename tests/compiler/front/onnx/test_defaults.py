@@ -30,7 +30,7 @@ def schema_defaults() -> dict[Key, list[Any]]:
             has = each.type != OpSchema.AttrType.GRAPH and each.default_value.type
             value = onnx.helper.get_attribute_value(each.default_value) if has else None
             if value is not None:
-                found[schema.name, name].append(value)
+                found[f"{schema.domain}.{schema.name}".lstrip("."), name].append(value)
     return found
 
 

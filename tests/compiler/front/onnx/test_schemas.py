@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from dovetail.compiler.errors import ModelError
+from dovetail.compiler.errors import ModelError, UnsupportedOperatorError
 from dovetail.compiler.front.table import open_model
 
 TYPES = ("bool", "float32", "int32", "int64", "uint8")
@@ -73,6 +73,8 @@ def test_operands_are_of_types_that_onnx_allows(kind: str, rest: tuple[str, ...]
         ("Clip", 3, {}, 11, ""),
         ("Clip", 4, {}, 11, "4 inputs; in opset 11 there are at most 3"),
         ("Sum", 9, {}, 21, ""),
+        ("Cast", 1, {}, 21, "node 'node' (Cast): attribute 'to' is missing; in opset 21 it is"),
+        ("Gelu", 1, {}, 20, ""),
     ],
 )
 def test_operands_and_attributes_are_those_of_the_models_opset(
@@ -104,3 +106,15 @@ def test_types_are_those_of_the_models_opset() -> None:
 def test_operands_that_must_be_alike_are_named() -> None:
     said = refused(model("Concat", ("float32", "float32", "int64")))
     assert "input 'x2' is int64, and input 'x0' is float; required the same type" in said
+
+
+@pytest.mark.parametrize(("kind", "fits"), [("INT8", True), ("FLOAT", False), ("INT64", False)])
+def test_numbers_are_quantised_to_few_bits(kind: str, *, fits: bool) -> None:
+    made = model("QuantizeLinear", ("float32", "float32"))
+    number = onnx.TensorProto.DataType.Value(kind)
+    made.graph.node[0].attribute.append(helper.make_attribute("output_dtype", number))
+    if fits:
+        open_model(made).to_graph()
+    else:
+        with pytest.raises(UnsupportedOperatorError, match=f"quantises to {kind}"):
+            open_model(made).to_graph()

@@ -31,7 +31,7 @@ HOLLOW, BLOCK = In((1, 7, 6, 0)), In((1, 4, 5, 6, 2))
 DEPTHWISE = ("DepthwiseConv2DOptions", {**CONV, "DepthMultiplier": 1})
 TURNED = ("TransposeConvOptions", {**STRIDES, "Padding": 0})
 VOLUME = ("Conv3DOptions", {**CONV, "StrideD": 1, "DilationDFactor": 1})
-CROPS = Const(np.zeros((1, 2), np.int32))
+CROPS, FLAT = (Const(np.zeros((count, 2), np.int32)) for count in (1, 2))
 SVDF: Operands = [In((2, 3)), floats(8, 3), floats(8, 6), floats(4), State((2, 48))]
 INTS, MEMORY = i32(1, 2, 3, 4), [None] * 3
 GATES: Operands = [*[floats(4, 3)] * 4, *[floats(4, 4)] * 4, *MEMORY, *[floats(4)] * 3, INTS]
@@ -139,6 +139,7 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
         *("FULLY_CONNECTED", [ONE, floats(5, 4)], 1, "FullyConnectedOptions"),
         *({"WeightsFormat": 1}, "shuffled weights"),
     ),
+    ("ONE_HOT", [i32(1), i32(-1), HALF, HALF], 1, "OneHotOptions", {"Axis": -1}, "a depth of 0"),
     ("RANGE", [ZERO, ZERO, ZERO], 1, "RangeOptions", {}, "a step of 0"),
     (
         *("FAKE_QUANT", [ONE], 1, "FakeQuantOptions"),
@@ -189,6 +190,7 @@ CASES: list[tuple[str, Operands, int, str, dict[str, Any], str]] = [
     ("BATCH_TO_SPACE_ND", [ONE, i32(3), CROPS], 1, "BatchToSpaceNDOptions", {}, "whole blocks"),
     ("BATCH_TO_SPACE_ND", [ONE, i32(0), CROPS], 1, "BatchToSpaceNDOptions", {}, "whole blocks"),
     ("BATCH_TO_SPACE_ND", [ONE, i32(2, 1), CROPS], 1, "BatchToSpaceNDOptions", {}, "whole blocks"),
+    ("SPACE_TO_BATCH_ND", [IMAGE, i32(1, 0), FLAT], 1, "SpaceToBatchNDOptions", {}, "blocks and"),
     ("SVDF", SVDF, 1, "SVDFOptions", {"Rank": 3}, "filters of rank 3"),
     ("SVDF", SVDF, 1, "SVDFOptions", {"Rank": 0}, "filters of rank 0"),
     ("LSTM", [ONE], 1, "LSTMOptions", {"KernelType": 1}, "the basic kernel"),
@@ -341,6 +343,25 @@ def test_functions_say_which_quantised_types_they_do_not_take(kind: str, dtype: 
     content = case(kind, operands, [Out(dtype, 0.5)]).content
     with pytest.raises(UnsupportedOperatorError, match=rf"'y0' \({kind}\): .*{dtype}"):
         TfliteModel.of(content).to_graph()
+
+
+SHRUNK = ("StridedSliceOptions", {**SLICE, "ShrinkAxisMask": 1}), "an index of axis 0"
+BOUNDARIES: list[tuple[str, list[Operands], tuple[str, dict[str, Any]], str]] = [
+    *(
+        ("MIRROR_PAD", [[LINE, Const(np.int32([[4, size]]))] for size in (4 + mode, 5 + mode)],
+         ("MirrorPadOptions", {"Mode": mode}), "borders smaller") for mode in (0, 1)
+    ),
+    ("STRIDED_SLICE", [[LINE, i32(at), i32(9), i32(1)] for at in (4, 5)], *SHRUNK),
+    ("STRIDED_SLICE", [[LINE, i32(at), i32(9), i32(1)] for at in (-5, -6)], *SHRUNK),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "both", "options", "said"), BOUNDARIES)
+def test_the_last_size_is_taken(kind: str, both: list[Operands], options: Any, said: str) -> None:
+    fits, beyond = (TfliteModel.of(case(kind, each, [F], *options).content) for each in both)
+    fits.to_graph()
+    with pytest.raises(ModelError, match=said):
+        beyond.to_graph()
 
 
 def test_a_tensor_that_is_too_large_is_said_with_the_node() -> None:

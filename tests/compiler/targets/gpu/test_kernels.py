@@ -146,3 +146,12 @@ for i in 8:
     assert part.source == compile_function(function(bare), target.name, target.backend).source
     with pytest.raises(GraphError, match="a GPU has no intrinsic 'prefetched'"):
         compile_function(function(body.format(name="prefetched")), target.name, target.backend)
+
+
+@pytest.mark.parametrize(("size", "alignments"), [(6, (8, 2)), (8, (16, 8)), (32, (16, 16))])
+def test_an_alignment_divides_what_a_buffer_has(size: int, alignments: tuple[int, int]) -> None:
+    """A read of whole vectors does not go beyond its end."""
+    text = f'function "f"\n  input x: float32[{size}]\n  output y: int8[{size}]\n'
+    body = f"  for i in {size} block:\n    y[i] = cast(int8, x[i])\n"
+    (kernel,) = launches_of(program_of(parse(text + body))).kernels.values()
+    assert tuple(each.alignment for each in kernel.parameters) == alignments

@@ -18,7 +18,8 @@ from dovetail.compiler.graph.interpreter import run as interpret
 from dovetail.compiler.graph.ir import Graph, GraphBuilder
 from dovetail.compiler.graph.operators.assembly import Append
 from dovetail.compiler.graph.operators.integer.products import RowProducts
-from dovetail.compiler.graph.operators.integer.values import Lookup, WeightedAdd
+from dovetail.compiler.graph.operators.integer.values import Lookup, Requantize, WeightedAdd
+from dovetail.compiler.graph.passes.eliminate_dead import EliminateDead
 from dovetail.compiler.graph.passes.integer_layers.recognition import integer_layers
 from dovetail.compiler.graph.passes.simplify import simplify
 from dovetail.compiler.graph.types import TensorType
@@ -76,27 +77,44 @@ def counted(graph: Graph) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "products"),
+    ("sizes", "products", "layers"),
     [
-        ({}, 3),
-        ({"heads": 8, "groups": 2}, 3),
-        ({"groups": 1}, 6),
-        ({"width": 32}, 6),
-        ({"heads": 2, "groups": 1}, 6),
+        ({}, 3, 5),
+        ({"heads": 8, "groups": 2}, 3, 5),
+        ({"groups": 1}, 6, 8),
+        ({"width": 32}, 6, 6),
+        ({"heads": 2, "groups": 1}, 6, 6),
     ],
 )
 def test_heads_that_fill_blocks_together_are_one_product(
-    sizes: dict[str, int], products: int
+    sizes: dict[str, int], products: int, layers: int
 ) -> None:
-    """Products: scores, shares times values, and the new values as columns, for each group."""
+    """Products: scores, shares times values, and the new values as columns, for each group.
+
+    Layers: one makes the queries, or keys, or values, of all groups.
+    """
     graph = integer_graph(quantised(1, **sizes))
     found = CachedAttention(TINY.block).run(graph)
     assert counted(found)["RowProducts"] == products
+    assert counted(found)["Conv2d"] == layers
     assert counted(found)["Append"] == products * 2 // 3
     sample = calibration_steps(decoder(1, 8, **{**SIZES, **sizes}), 5, seed=3)[3]
     expected, own = interpret(graph, sample), interpret(found, sample)
     for name in OUTPUTS:
         np.testing.assert_array_equal(own[name], expected[name])
+
+
+def test_what_the_host_gives_in_place_of_a_layer_may_stay_outside(model: onnx.ModelProto) -> None:
+    graph = integer_graph(model)
+    sample = calibration_steps(decoder(1, 8, **SIZES), 5, seed=3)[3]
+    known = {**sample, **interpret(graph, sample)}
+    for given in (node for node in graph.nodes if isinstance(node.operator, Requantize)):
+        nodes = tuple(node for node in graph.nodes if node is not given)
+        rest = replace(graph, nodes=nodes, inputs=(*graph.inputs, given.output))
+        found = CachedAttention(TINY.block).run(EliminateDead().run(rest))
+        own = interpret(found, {name: known[name] for name in found.inputs})
+        for name in OUTPUTS:
+            np.testing.assert_array_equal(own[name], known[name])
 
 
 def test_positions_that_fill_no_block_lie_with_the_new_row() -> None:

@@ -1,5 +1,8 @@
 """Results go to DRAM in parts: each word that is read once, and the first before all are made."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from dovetail.compiler.pipeline.trace import Trace
 from dovetail.compiler.targets.vta.accelerate import prepare_graph
 from dovetail.compiler.targets.vta.emit import CompiledProgram, compile_partition
 from dovetail.compiler.targets.vta.passes.fuse import fuse
+from dovetail.compiler.targets.vta.result_parts import blocks_read, result_parts
 from dovetail.isa.footprint import dram_rows
 from dovetail.isa.instructions import Store
 from dovetail.isa.memories import Unit
@@ -85,3 +89,56 @@ def test_the_first_part_of_keys_is_stored_before_all_are_made(program: CompiledP
         if layer == maker and unit is Unit.VECTOR
     ]
     assert first < max(made)
+
+
+def image(**changes: Any) -> Any:
+    """Six blocks of 4x8 pixels, with a halo."""
+    given = {"name": "x", "first_block": 0, "blocks": 6, "height": 4, "width": 8}
+    return SimpleNamespace(**given | {"halo": (1, 2, 0, 0)} | changes)
+
+
+def made(whole: Any, **sizes: int) -> list[Any]:
+    """The layer that makes an image in such tiles, and another."""
+    tiling = SimpleNamespace(sizes=sizes)
+    outputs = (image(name="other", height=1), whole)
+    return [SimpleNamespace(layer=SimpleNamespace(output=o), tiling=tiling) for o in outputs]
+
+
+WHOLE = (1, 4), (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("read", "blocks"),
+    [
+        (None, [(0, 2), (2, 2), (4, 2)]),
+        ({2, 3}, [(2, 2)]),
+        ({1}, [(1, 1)]),
+        ({0, 1, 2, 5}, [(0, 2), (2, 1), (5, 1)]),
+        (set(), []),
+    ],
+)
+def test_parts_are_whole_tiles_of_the_blocks_that_are_read(
+    read: set[int] | None, blocks: list[tuple[int, int]]
+) -> None:
+    x = image()
+    kept = None if read is None else frozenset(read)
+    found = list(result_parts(x, made(x, c=1, y=2, x=8), kept, 64))
+    assert found == [(each, *WHOLE) for each in blocks]
+    assert list(result_parts(x, [], None, 64)) == [((0, 6), *WHOLE)]
+
+
+def test_parts_of_few_blocks_are_some_rows_or_some_pixels_of_one() -> None:
+    x = image()
+    rows = list(result_parts(x, made(x, c=6, y=1, x=8), None, 90))
+    assert rows == [((0, 6), (1, 2), (2, 8)), ((0, 6), (3, 2), (2, 8))]
+    x = image(height=1)
+    found = list(result_parts(x, made(x, c=6, y=1, x=2), None, 12))
+    assert found == [((0, 6), (1, 1), (2 + start, 2)) for start in (0, 2, 4, 6)]
+    uneven = list(result_parts(x, made(x, c=6, y=1, x=3), None, 12))
+    assert [columns for _, _, columns in uneven] == [(2, 3), (5, 3), (8, 2)]
+
+
+def test_blocks_that_are_weights_are_those_of_all_layers_that_read_them() -> None:
+    stored = [image(first_block=1, blocks=2), None, image(first_block=4, blocks=1)]
+    layers: Any = [SimpleNamespace(stored=each) for each in stored]
+    assert blocks_read(layers) == {"x": frozenset({1, 2, 4})}

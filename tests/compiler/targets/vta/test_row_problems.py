@@ -110,6 +110,21 @@ def test_rows_that_end_in_a_block_are_known_where_a_product_makes_them() -> None
         assert softmax_of(*operators, channels=12) is None
 
 
+@pytest.mark.parametrize("known", [(True, True), (True, False), (False, True)])
+def test_rows_put_together_are_known_where_all_are(known: tuple[bool, bool]) -> None:
+    builder = GraphBuilder()
+    x, y = (builder.input(name, TensorType((1, 1, 6, 4), "int8")) for name in "xy")
+    scale, rows = builder.constant("scale", np.full(6, 1e-3, np.float32)), []
+    for number, ends_low in enumerate(known):
+        total = builder.node(RowProducts(0, 0), (x, y), f"total{number}", "scores")
+        rows.append(builder.node(Requantize(0, -128, 127), (total, scale), f"r{number}", "scores"))
+        if not ends_low:
+            rows[-1] = builder.input(f"given{number}", TensorType((1, 1, 6, 6), "int8"))
+    whole = builder.node(Assemble((2, 6), ((0, 0), (1, 0)), (1, 1)), tuple(rows), "whole", "whole")
+    graph = builder.build((builder.node(SOFTMAX, (whole,), "shares", "softmax"),))
+    assert (row_problem(graph, graph.nodes[-1], 4, 64) is None) == all(known)
+
+
 def test_a_row_of_parameters_has_half_of_par_less_a_word() -> None:
     assert [longest_row(8, words) for words in (2, 4, 64)] == [0, 8, 248]
     graph = chain(SOFTMAX)

@@ -157,9 +157,14 @@ OTHER = "other: int8[2, 6, LANES] act"
 
 
 def windows(
-    function: str, *, taps: bool = False, finish: bool = False, lanes: str = "LANES"
+    function: str,
+    *,
+    taps: bool = False,
+    finish: bool = False,
+    lanes: str = "LANES",
+    rows: str = "hardware",
 ) -> Function:
-    """A 2x3 window over two blocks, moving by two rows."""
+    """A 2x3 window over two blocks, moving by two rows.  rows: kind of the loop of its own."""
     wide = finish or taps
     value = "x[c, y_ * 2 + ky, x_ + kx, l]"
     buffers = ["x: int8[2, 6, 7, LANES] act"]
@@ -181,7 +186,7 @@ def windows(
             ["c 2", "y_ 3 hardware", "x_ 5 hardware", f"l {lanes} vector"],
             f"alloc total: {dtype}[] register:",
             f"  total[] = {start}:{dtype}",
-            "  for ky in 2 hardware:",
+            f"  for ky in 2 {rows}:",
             "    for kx in 3 hardware:",
             f"      total[] {function}= {value}",
             f"  y[c, y_, x_, l] = {result}",
@@ -290,6 +295,7 @@ def deep_nest() -> Function:
             times("[c, po * 3 + pi * 2048, l]", "other: int8[2, 6200, LANES] act"),
             "moves by 2048 words; required at most 2047",
         ),
+        (windows("max", rows=""), "it folds over a serial loop"),
     ],
 )
 def test_a_nest_that_is_no_instruction_is_told_why(function: Function, reason: str) -> None:
@@ -305,6 +311,17 @@ def test_rows_of_a_result_are_computed_by_themselves() -> None:
     assert part.destination_address == whole.destination_address + 5  # type: ignore[union-attr]
     assert part.source_address == whole.source_address + 14  # type: ignore[union-attr]
     assert (whole.extent, part.extent) == ((3, 2, 5, 3, 1), (3, 2, 5, 2, 1))
+
+
+def test_blocks_of_an_operand_may_lie_further_apart() -> None:
+    function = program(
+        ["x: int8[2, 6, LANES] act", "y: int8[2, 6, LANES] act"],
+        *nested(["c 2 hardware", "p 6 hardware", "l LANES vector"], "y[c, p, l] = x[c, p, l]"),
+    )
+    match = tensorize(nest_of(function), LANES)
+    apart = match.apart("source", 6, 9).instruction({}, {"x": 0, "y": 0})
+    assert apart.source_stride[1:3] == (1, 9)  # type: ignore[union-attr]
+    assert apart.destination_stride[:2] == (1, 6)  # type: ignore[union-attr]
 
 
 def test_constant_offsets_and_serial_loops_move_the_bases() -> None:

@@ -9,9 +9,21 @@ import pytest
 import dovetail
 from dovetail.compiler.errors import UnsupportedOperatorError
 from dovetail.compiler.graph.interpreter import run
-from dovetail.compiler.graph.operators.integer.norm import RowNorm
-from dovetail.compiler.graph.operators.integer.tensor_norm import MOST_ELEMENTS, TensorNorm
+from dovetail.compiler.graph.ir import GraphBuilder
+from dovetail.compiler.graph.operators.integer.norm import MOST_EPSILON, RowNorm
+from dovetail.compiler.graph.operators.integer.tensor_norm import (
+    MOST_ELEMENTS,
+    NormSteps,
+    TensorNorm,
+)
+from dovetail.compiler.graph.operators.movement import Reshape, Transpose
 from dovetail.compiler.graph.passes.expand_integers.expand import ExpandIntegers
+from dovetail.compiler.graph.passes.integer_layers.image_norms import (
+    image_epsilon,
+    image_of_rows,
+    is_uniform,
+)
+from dovetail.compiler.graph.types import TensorType
 from dovetail.compiler.options import CompileOptions
 from dovetail.runtime.session import run as run_module
 
@@ -109,3 +121,59 @@ def test_an_image_is_normalised_where_its_channels_are() -> None:
 def test_what_is_no_normalised_image_is_not_one(shape: tuple[int, ...], epsilon: float) -> None:
     with pytest.raises(UnsupportedOperatorError):
         integer_graph(_model(shape, epsilon))
+
+
+FIRST, LAST = Transpose((0, 3, 1, 2)), Transpose((0, 2, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("shape", "moves", "groups"),
+    [
+        ((1, 2, 2, 32), (Reshape((1, 1, 128)),), 1),
+        ((1, 2, 2, 32), (FIRST, Reshape((1, 1, 128))), 1),
+        ((1, 2, 2, 32), (FIRST, Reshape((1, 2, 64))), 2),
+        ((1, 2, 2, 32), (FIRST, Reshape((1, 4, 32))), None),  # rows as long as channels
+        ((1, 2, 3, 32), (FIRST, Reshape((1, 4, 48))), None),  # groups of 8 channels
+        ((1, 2, 3, 64), (FIRST, Reshape((1, 4, 96))), 4),
+        ((1, 2, 2, 32), (Reshape((1, 2, 64)),), None),
+        ((1, 2, 2, 32), (LAST, Reshape((1, 2, 64))), None),
+        ((1, 2, 2, 32), (FIRST, Reshape((1, 128)), Reshape((1, 2, 64))), None),
+        ((2, 2, 2, 32), (Reshape((2, 1, 128)),), None),
+        ((1, 2, 2, 32), (), None),
+    ],
+)
+def test_rows_are_of_an_image_whose_groups_are_whole_blocks(
+    shape: tuple[int, ...], moves: tuple[Reshape | Transpose, ...], groups: int | None
+) -> None:
+    builder = GraphBuilder()
+    name = builder.input("x", TensorType(shape, "int8"))
+    for number, move in enumerate(moves):
+        name = builder.node(move, (name,), f"t{number}", "n")
+    found = image_of_rows(builder, name)
+    assert (found and found.groups) == groups
+    if found:
+        assert found.name == "x"
+        assert tuple(node.operator for node in found.moves) == moves
+
+
+@pytest.mark.parametrize(
+    ("elements", "known"), [(1, 0), (2, 1), (MOST_ELEMENTS, 1), (MOST_ELEMENTS + 1, 0)]
+)
+def test_an_epsilon_is_known_for_as_many_elements_as_sums_hold(elements: int, known: int) -> None:
+    assert (image_epsilon(0.0, 0.1, elements) is not None) == known
+    if known:
+        unit = NormSteps(elements).factor * elements
+        assert image_epsilon(0.04, 0.2, elements) == unit
+        assert image_epsilon(0.04 * (MOST_EPSILON + unit) / unit, 0.2, elements) is None
+
+
+def test_rows_are_uniform_with_one_scale_above_0_and_no_bias() -> None:
+    ones, none = np.ones(3, np.float32), np.zeros(3, np.float32)
+    assert is_uniform(ones * 2, none)
+    for place in range(3):
+        other = none.copy()
+        other[place] = 1
+        assert not is_uniform(ones + other, none)
+        assert not is_uniform(ones, other)
+    assert not is_uniform(-ones, none)
+    assert not is_uniform(none, none)

@@ -179,6 +179,19 @@ def test_quotients_and_rests_of_lanes(lanes: int, divisor: int) -> None:
         np.testing.assert_array_equal(found, [*rows, k < divisor, divisor + 1 <= k])
 
 
+def test_quotients_are_rounded_down_by_divisors_of_either_sign() -> None:
+    """Least values of all operands are known: those of the loops."""
+    y, j = Buffer("y", (4, 8, 4), I64), Variable("j")
+    for least in (0, -3):
+        a, by = I + least, j * 2 - 3
+        values = (a // by, a % by, a // (j + 1), a % (j + 1))
+        stores = (Store(y, (as_index(row), I, j), value) for row, value in enumerate(values))
+        found = run(Function("f", (), (y,), loops((("i", 8), ("j", 4)), block(*stores))))
+        left, right = np.arange(8)[:, None] + least, np.arange(4) * 2 - 3
+        wanted = [*divmod(left, right), *divmod(left, np.arange(1, 5))]
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_side_not_selected_reads_nothing(level: str) -> None:
     """Indices far out of the buffer, in lanes and in scalar code, would end the process."""

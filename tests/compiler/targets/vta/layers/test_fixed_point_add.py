@@ -101,6 +101,22 @@ def test_of_many_sums_half_way_some_are_looked_at() -> None:
     assert peak < 60 << 20
 
 
+def test_equal_sums_are_tried_with_equal_forms() -> None:
+    """Other numbers of forms would give other programs; any good ones will do."""
+    sums = Ratios(0.87, 0.588, -12, -4, -1, -3, 4)
+    a, b = A.astype(int).reshape(256, 256), B.astype(int).reshape(256, 256)
+    wanted = np.clip(np.rint(sums.exact(a, b)), -3, 4).astype(np.int8)
+    forms = list(scaled_forms(sums, wanted, 1e7))
+    assert len(forms) == 120
+    found = [(form.m0, form.m1, form.offset) for form in (forms[0], forms[-1])]
+    assert found == [(7767690, 5249887, 105283448), (3507732, 2370743, 47543880)]
+    wide = Ratios(1 / 6, 1 / 6, -16, 16, -6, -128, 127)
+    wanted = np.clip(np.rint(wide.exact(a, b)), -128, 127).astype(np.int8)
+    assert next(scaled_forms(wide, wanted, 1e7))[:3] == (405350, 405350, -14592600)
+    falling = sums._replace(a_ratio=-0.87)
+    assert not list(scaled_forms(falling, wanted, 1e7))
+
+
 @pytest.mark.parametrize(
     "add",
     [
