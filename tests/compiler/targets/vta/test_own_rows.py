@@ -55,6 +55,13 @@ def test_an_image_with_room_or_with_long_rows_stays(words: int, why: str) -> Non
     assert OwnRows(TINY.block, words).run(graph) is graph, why
 
 
+def test_rows_are_put_together_where_they_fit_beside_what_they_are_made_of() -> None:
+    """16 words of a row's parts and 8 of the image that each is made of are 7/8 of 27.4 words."""
+    graph = resized()
+    assert OwnRows(TINY.block, 27).run(graph) is graph
+    assert OwnRows(TINY.block, 28).run(graph) is not graph
+
+
 def test_rows_go_to_dram_in_one_piece_and_bytes_are_those_of_the_graph() -> None:
     options = CompileOptions(effort=0)
     small = replace(TINY, name="small", act_depth=32)
