@@ -124,6 +124,7 @@ class Placer:
         planned: list[StreamedLayer] = []
         buffers: list[Item] = []
         streamed: set[str] = set()
+        named = {item.activation.name: item for item in self.items}
         for entry in built:
             first = len(planned)
             if isinstance(entry, Cascade):
@@ -131,12 +132,12 @@ class Placer:
                 for name, ring in entry.rings.items():
                     if not ring.kept:
                         end = len(planned)
-                        buffers.append(self._buffer(ring.activation, first, end, ring.words))
+                        buffers.append(_buffer(named, ring.activation, first, end, ring.words))
                         streamed |= {name} if ring.stored or not ring.producers else set()
             elif isinstance(entry, BlockCascade):
                 planned += entry.layers
                 buffers += [
-                    self._buffer(ring.activation, first, len(planned), ring.words)
+                    _buffer(named, ring.activation, first, len(planned), ring.words)
                     for ring in entry.rings.values()
                     if not ring.kept
                 ]
@@ -144,8 +145,8 @@ class Placer:
                 planned.append(entry)
                 streamed |= entry.windows.keys()
                 buffers += [
-                    self._buffer(window.activation, first, first + 1, window.slots * window.words)
-                    for window in entry.windows.values()
+                    _buffer(named, each.activation, first, first + 1, each.slots * each.words)
+                    for each in entry.windows.values()
                 ]
         cascades = {each.first: each for each in built if not isinstance(each, StreamedLayer)}
         kept = [item for item in self.items if item.activation.name not in gone]
@@ -240,24 +241,6 @@ class Placer:
         except NoRoomError:
             return [], items, starts
 
-    def _buffer(self, activation: Activation, first: int, end: int, words: int) -> Item:
-        """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.
-
-        These work at the same time.
-        """
-        (item,) = (each for each in self.items if each.activation.name == activation.name)
-        within = range(first, end)
-        readers = {(first, unit) for layer, unit in item.readers if layer in within}
-        writers = {(first, unit) for layer, unit in item.writers if layer in within}
-        if any(layer not in within for layer, _ in item.readers) and writers:
-            readers.add((first, Unit.STORE))
-        if not writers:
-            writers.add((first, Unit.LOAD))
-        summed = frozenset(first for layer in item.summed if layer in within)
-        return Item(
-            activation, first, end - 1, frozenset(readers), words, frozenset(writers), summed
-        )
-
 
 def left_out(plan: Plan, other: Plan) -> int:
     """Estimate: instructions of GEMM and VECTOR that ``other`` has less than ``plan``."""
@@ -266,6 +249,24 @@ def left_out(plan: Plan, other: Plan) -> int:
         for one, another in zip(plan.layers, other.layers, strict=True)
         if one.tiling.sizes != another.tiling.sizes
     )
+
+
+def _buffer(
+    items: Mapping[str, Item], activation: Activation, first: int, end: int, words: int
+) -> Item:
+    """Words for some of ``activation`` while the layers from ``first`` to before ``end`` run.
+
+    These work at the same time.  items: whole activations, by name.
+    """
+    whole, within = items[activation.name], range(first, end)
+    readers = {(first, unit) for layer, unit in whole.readers if layer in within}
+    writers = {(first, unit) for layer, unit in whole.writers if layer in within}
+    if any(layer not in within for layer, _ in whole.readers) and writers:
+        readers.add((first, Unit.STORE))
+    if not writers:
+        writers.add((first, Unit.LOAD))
+    summed = frozenset(first for layer in whole.summed if layer in within)
+    return Item(activation, first, end - 1, frozenset(readers), words, frozenset(writers), summed)
 
 
 def _members(groups: Iterable[int]) -> frozenset[int]:
