@@ -5,6 +5,9 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from dovetail.compiler.targets.vta import search
 from dovetail.compiler.targets.vta.choice import Choice
 from dovetail.compiler.targets.vta.cross import crossed
 
@@ -70,3 +73,35 @@ def test_what_no_faster_part_touches_is_where_it_was() -> None:
     best = draft([0, 1, 2, 3], [1, 1, 5, 5], "d")
     other = draft([0, 1, 2, 3], [9, 9, 1, 5], "a", "d")
     assert crossed(CHAIN, best, other)[1:] == ({"d"}, 4)
+
+
+@pytest.mark.parametrize(("is_long", "drawn"), [(False, ["b", "c", "a"]), (True, ["b", "c"])])
+def test_the_program_that_promises_most_gives_its_parts_first(
+    monkeypatch: pytest.MonkeyPatch, *, is_long: bool, drawn: list[str]
+) -> None:
+    """A long program takes nothing that saves less than a half percent of its cycles."""
+
+    def made(name: str, cycles: int) -> Any:
+        program = [None] * (search.FEW_OPERATIONS + is_long)
+        plan = SimpleNamespace(key=name, placing=None)
+        return SimpleNamespace(plan=plan, cycles=cycles, program=program)
+
+    best = made("best", 1000)
+    others = {name: made(name, 2000) for name in "abc"}
+    promises = {"a": 4, "b": 60, "c": 50}
+    planner = SimpleNamespace(built=lambda choices, gone, placing: SimpleNamespace(key=choices))
+    tried: list[str] = []
+
+    def drafted(_: object, plan: Any) -> Any:
+        tried.append(plan.key[0])
+        return made(plan.key, 990 if plan.key[0] == "c" else 1010)
+
+    monkeypatch.setattr(
+        search,
+        "crossed",
+        lambda _, best, other: ([other.plan.key], set(), promises[other.plan.key]),
+    )
+    monkeypatch.setattr(search._Search, "_draft", drafted)
+    given: Any = planner, {}, None
+    assert search._Search(*given)._crossed(best, [best, *others.values()]).cycles == 990
+    assert tried == drawn

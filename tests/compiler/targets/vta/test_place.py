@@ -1,5 +1,6 @@
 """Placement of activations."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -12,7 +13,7 @@ from dovetail.compiler.targets.vta.bank_users import NEAR, shared_banks
 from dovetail.compiler.targets.vta.items import Item, activation_items
 from dovetail.compiler.targets.vta.layers.activation import Activation
 from dovetail.compiler.targets.vta.layers.definition import LoweredLayer
-from dovetail.compiler.targets.vta.place import NoRoomError, place
+from dovetail.compiler.targets.vta.place import NoRoomError, _latest, place
 from dovetail.compiler.targets.vta.placing import PLAIN, Placing
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.memories import Memory, Unit
@@ -44,6 +45,31 @@ def place_activations(layers: list[LoweredLayer], source: Activation) -> dict[st
     items = activation_items(layers, [source])
     starts = place(items, [layer.name for layer in layers], TINY)
     return {item.activation.name: start for item, start in zip(items, starts, strict=True)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_places_are_the_same_whatever_was_placed_before(seed: int) -> None:
+    """Placements that begin alike begin with the same places, which are not looked for again."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(rng.integers(1, TINY.act_depth // 5)) for _ in range(9)]
+    layers, source = chain(sizes, [[n, max(0, n - 2)] for n in range(8)])
+    items = activation_items(layers, [source])
+    changed = int(rng.integers(len(items)))
+    larger = replace(items[changed], words=items[changed].words + 1)
+    other = [*items[:changed], larger, *items[changed + 1 :]]
+
+    def placed(items: Sequence[Item]) -> list[int] | None:
+        try:
+            return place(items, [layer.name for layer in layers], TINY)
+        except NoRoomError:
+            return None
+
+    _latest.cache_clear()
+    alone = placed(other)
+    for before in (items, items[:changed], [*other, items[0]]):
+        _latest.cache_clear()
+        placed(before)
+        assert placed(other) == alone
 
 
 @pytest.mark.parametrize("seed", range(100))
