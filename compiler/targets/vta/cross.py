@@ -15,9 +15,10 @@ __all__ = ["crossed"]
 Crossed = tuple[list[Choice], frozenset[str], int]
 
 
-def crossed(planner: Planner, best: Draft, other: Draft) -> Crossed:
+def crossed(planner: Planner, best: Draft, other: Draft, least: float = 0) -> Crossed:
     """Choices, the activations that are then not wholly on chip, and the cycles less than
-    ``best`` that both programs' shares promise; 0 where no part of ``other`` was faster.
+    ``best`` that both programs' shares promise; 0 where no part of ``other`` was faster by more
+    than ``least``.
     """
     touched = [frozenset(x.name for x in (*layer.inputs, layer.output)) for layer in planner.layers]
     shares = best.shares, other.shares
@@ -26,8 +27,8 @@ def crossed(planner: Planner, best: Draft, other: Draft) -> Crossed:
     saved = 0
     for part in _parts(best, other, touched):
         before, after = (sum(each[part.start : part.stop]) for each in shares)
-        draft = other if after < before else best
-        saved += max(0, before - after)
+        draft = other if before - after > least else best
+        saved += before - after if draft is other else 0
         choices += [each for each in draft.plan.choices if each.first in part]
         gone |= draft.plan.gone & frozenset().union(*touched[part.start : part.stop])
     return choices, frozenset(gone), saved

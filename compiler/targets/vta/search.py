@@ -33,8 +33,7 @@ BUSY = 0.5
 
 PRICE = 0.25
 """Price of a cycle of DRAM in those plans; and where there are too many operations for those, but
-DRAM sets the roof, in the one that counts waits.
-"""
+DRAM sets the roof, in the one that counts waits."""
 
 FEW_OPERATIONS, MANY_OPERATIONS, FEW_LAYERS = 2500, 9000, 80
 """Operations above which no plans that move less are made, and above which only one plan is: to
@@ -75,9 +74,9 @@ no finer ones are tried; nor, in networks with normalised rows, is a program var
 another activation on chip.
 """
 
-MOST_CROSSED, CROSSED = 3, 0.005
+MOST_CROSSED, CROSSED, PART = 3, 0.005, 0.002
 """Programs that parts of a long one are taken from; and the part of its cycles that this promises
-to save, at least.
+to save, at least, by all parts and by each: others only disturb what lies where in ACT.
 """
 
 NEAR = 1.06
@@ -132,6 +131,8 @@ class _Search:
                 other = self._by_pixels(other)
                 if other.cycles <= WORSE * found.cycles or not self._has_rows:
                     rival, _ = self._refined(other, effort, MOST_ROUNDS // 2)
+        if _is_long(found) and not self._is_near(found):
+            rival = self._crossed(found, [*made, rival])
         if count <= effort * ROUND_OPERATIONS and not self._is_near(found):
             starts = {each.plan.key: each for each in (found, rival)}.values()
             found = min((self._with_room(one) for one in starts), key=cycles_of)
@@ -206,15 +207,13 @@ class _Search:
     def _crossed(self, best: Draft, others: Iterable[Draft]) -> Draft:
         """With the parts of others that are faster in those; the most promising other first."""
         left = [each for each in others if each is not best]
-        most, least = len(left), 0.0
-        if _is_long(best):
-            most, least = min(most, MOST_CROSSED), CROSSED * best.cycles
-        for _ in range(most):
-            promised = ((*crossed(self.planner, best, other), other) for other in left)
+        share = best.cycles if _is_long(best) else 0
+        for _ in left[: MOST_CROSSED if share else None]:
+            promised = ((*crossed(self.planner, best, each, PART * share), each) for each in left)
             choices, gone, saved, other = max(promised, key=itemgetter(2))
-            if saved <= least:
+            if saved <= CROSSED * share:
                 break
-            left.remove(other)
+            left = [each for each in left if each is not other]
             with suppress(NoRoomError):
                 plan = self.planner.built(choices, gone, best.plan.placing)
                 if plan.key not in (best.plan.key, other.plan.key):

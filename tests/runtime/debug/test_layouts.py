@@ -93,7 +93,9 @@ def test_bytes_of_an_image_are_its_pixels() -> None:
     assert held(four, 0, 1, 4) == [*pixel(0, 1, 0, 1, 2), None]
     turned = replace(IMAGE, image=replace(image, transposed=True))
     assert held(turned, 0, 2, 0) == [*((0, 1, n) for n in range(3)), (1, 1, 0)]
-    planes = replace(IMAGE, shape=(1, 2, 3, 6), image=replace(image, planes=2, plane_blocks=2))
+    two = replace(image, planes=2, plane_blocks=2)
+    planes = replace(IMAGE, shape=(1, 2, 3, 6), blocks=4, image=two)
+    assert held(planes, 4, 1, 0) == [None] * 4
     assert held(planes, 1, 1, 0) == held(IMAGE, 0, 1, 0)
     assert held(planes, 2, 1, 3) == [*pixel(0, 1, 3, 4, 5), (0, 2, 3)]
     assert (IMAGE.dram_bytes, planes.dram_bytes) == (24, 48)

@@ -52,6 +52,12 @@ def test_each_part_is_that_of_the_faster_program() -> None:
     assert (gone, saved) == ({"c"}, 4)
 
 
+def test_parts_that_save_little_stay() -> None:
+    """The first part saves two cycles, the second one."""
+    best, other = draft([0, 1, 2], [5, 5, 5, 5]), draft([0, 1, 2], [3, 4, 9, 9])
+    assert [crossed(CHAIN, best, other, least)[2] for least in (0, 1, 2)] == [3, 2, 0]
+
+
 def test_nothing_is_cut_where_a_plan_has_a_group() -> None:
     best, other = draft([0, 1], [5, 5, 5, 5]), draft([0, 2], [1, 1, 9, 9])
     choices, _, saved = crossed(CHAIN, best, other)
@@ -99,7 +105,7 @@ def test_the_program_that_promises_most_gives_its_parts_first(
     monkeypatch.setattr(
         search,
         "crossed",
-        lambda _, best, other: ([other.plan.key], set(), promises[other.plan.key]),
+        lambda _, best, other, least: ([other.plan.key], set(), promises[other.plan.key]),
     )
     monkeypatch.setattr(search._Search, "_draft", drafted)
     given: Any = planner, {}, None
