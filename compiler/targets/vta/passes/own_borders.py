@@ -63,8 +63,6 @@ def _wholes(graph: Graph) -> dict[str, str]:
         joins = is_channel_concatenation(node, graph.types[node.output])
         if joins or isinstance(node.operator, Assemble):
             found.update(dict.fromkeys(node.inputs, node.output))
-        elif is_channel_slice(node, graph.types) or isinstance(
-            node.operator, Reshape
-        ):
+        elif is_channel_slice(node, graph.types) or isinstance(node.operator, Reshape):
             found[node.output] = node.inputs[0]
     return found

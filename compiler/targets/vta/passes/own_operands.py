@@ -63,8 +63,7 @@ def _wholes(graph: Graph, name: str) -> set[str]:
         found.add(each)
         node = graph.producer(each)
         if node is not None and (
-            isinstance(node.operator, Reshape)
-            or is_channel_slice(node, graph.types)
+            isinstance(node.operator, Reshape) or is_channel_slice(node, graph.types)
         ):
             pending.append(node.inputs[0])
         pending += [
