@@ -206,7 +206,7 @@ class _Search:
 
     def _crossed(self, best: Draft, others: Iterable[Draft]) -> Draft:
         """With the parts of others that are faster in those; the most promising other first."""
-        left = [each for each in others if each is not best]
+        left = list({id(each): each for each in others if each is not best}.values())
         share = best.cycles if _is_long(best) else 0
         for _ in left[: MOST_CROSSED if share else None]:
             promised = ((*crossed(self.planner, best, each, PART * share), each) for each in left)

@@ -109,5 +109,7 @@ def test_the_program_that_promises_most_gives_its_parts_first(
     )
     monkeypatch.setattr(search._Search, "_draft", drafted)
     given: Any = planner, {}, None
-    assert search._Search(*given)._crossed(best, [best, *others.values()]).cycles == 990
+    assert (
+        search._Search(*given)._crossed(best, [best, *others.values(), others["a"]]).cycles == 990
+    )
     assert tried == drawn
