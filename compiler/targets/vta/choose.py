@@ -11,6 +11,7 @@ from .grains import GRAINS, PIXELS, TILES
 from .place import NoRoomError
 from .room import Beside, Rooms
 from .tile_estimate import Tile
+from .tile_limits import sums_pixels
 from .ways import MOST_LAYERS, LayerWays
 
 __all__ = ["Chooser"]
@@ -167,7 +168,7 @@ class Chooser:
         """
         return [
             replace(choice, grain=PIXELS)
-            if choice.how is None and self.ways.sums_pixels(choice.first)
+            if choice.how is None and sums_pixels(self.ways.layers[choice.first], self._config)
             else choice
             for choice in choices
         ]

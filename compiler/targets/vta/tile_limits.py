@@ -1,4 +1,4 @@
-"""Memory that tiles may use, whether a layer's constants fit beside each other, and its cycles."""
+"""Memory that tiles may use, whether a layer's constants fit into it, and its cycles."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .model import unit_cycles
 from .row_problems import ROW_PARTS
 from .schedules import Limits, has_own_taps
 
-__all__ = ["constants_fit", "layer_cycles", "limits_of"]
+__all__ = ["constants_fit", "layer_cycles", "limits_of", "sums_pixels"]
 
 
 def limits_of(config: HardwareConfig) -> Limits:
@@ -40,6 +40,17 @@ def constants_fit(layer: LoweredLayer, config: HardwareConfig) -> bool:
     return all(
         size <= config.depth(memory) * config.lanes(memory) for memory, size in sizes.items()
     )
+
+
+def sums_pixels(layer: LoweredLayer, config: HardwareConfig) -> bool:
+    """True if a layer sums up the channels of each pixel of one row, as layers of tokens do, and
+    half of WGT holds all its weights.
+    """
+    extents, weights = layer.kernel.extents, layer.constants.get("weights")
+    if weights is None or layer.stored is not None or extents["y"] > 1 or extents["x"] == 1:
+        return False
+    room = config.wgt_depth * config.lanes(Memory.WGT)
+    return weights.shape[2:4] == (1, 1) and 2 * weights.size <= room
 
 
 def layer_cycles(layer: LoweredLayer, config: HardwareConfig) -> tuple[int, int] | None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dovetail.isa.config import HardwareConfig
 from dovetail.isa.frozen import frozen, replace
-from dovetail.isa.memories import Memory
 
 from ...options import Overlap
 from .block_cascade import MEMBERS, BlockCascade, Blocks, block_cascade, block_sizes
@@ -194,17 +193,6 @@ class LayerWays:
     def plain(self, number: int) -> Grain:
         """The grain of a layer that is all on chip in tiles of some rows of some channels."""
         return COARSE if "acc" in self.layers[number].kernel.refs else CHANNELS
-
-    def sums_pixels(self, number: int) -> bool:
-        """True if a layer sums up the channels of each pixel of one row, as layers of tokens do,
-        and half of WGT holds all its weights.
-        """
-        layer = self.layers[number]
-        extents, weights = layer.kernel.extents, layer.constants.get("weights")
-        if weights is None or layer.stored is not None or extents["y"] > 1 or extents["x"] == 1:
-            return False
-        tile = self.config.lanes(Memory.WGT)
-        return weights.shape[2:4] == (1, 1) and 2 * weights.size <= self.config.wgt_depth * tile
 
     def build(self, choice: Choice, gone: frozenset[str]) -> StreamedLayer | Cascade | BlockCascade:
         """The schedules of a choice for ``gone``."""
